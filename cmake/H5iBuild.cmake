@@ -1,0 +1,49 @@
+# Compile and link options shared by every target of this tree, as interface targets (never global flags).
+find_program(H5I_CCACHE ccache)
+if(H5I_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER "${H5I_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${H5I_CCACHE}")
+endif()
+
+add_library(h5i_options INTERFACE)
+target_compile_options(h5i_options INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers
+  -fstack-protector-strong -fno-strict-aliasing $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>
+  -fvisibility=hidden)
+if(H5I_DEVELOPER)
+  target_compile_options(h5i_options INTERFACE -Werror)
+endif()
+if(H5I_SANITIZE)
+  target_compile_options(h5i_options INTERFACE -fsanitize=${H5I_SANITIZE} -fno-omit-frame-pointer -g)
+  target_link_options(h5i_options INTERFACE -fsanitize=${H5I_SANITIZE})
+else()
+  target_compile_options(h5i_options INTERFACE $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>
+    $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
+endif()
+target_link_options(h5i_options INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+target_include_directories(h5i_options INTERFACE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/sdk/include")
+
+# What the run path links: no shared C++ runtime, so that starting it stays cheap.
+add_library(h5i_static_runtime INTERFACE)
+if(NOT H5I_SANITIZE)
+  target_link_options(h5i_static_runtime INTERFACE -static-libstdc++ -static-libgcc)
+endif()
+
+# h5i_library(NAME SOURCES... [LINK ...]): one static library for one room of core/.
+function(h5i_library name)
+  cmake_parse_arguments(A "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} STATIC ${A_SOURCES})
+  target_link_libraries(${name} PUBLIC h5i_options ${A_LINK})
+endfunction()
+
+# h5i_test(NAME SOURCES... [LINK ...] [LABELS ...] [TIMEOUT s]): one test binary for one folder, on the Catch2 shim.
+function(h5i_test name)
+  cmake_parse_arguments(A "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  if(NOT A_TIMEOUT)
+    set(A_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${A_SOURCES})
+  target_link_libraries(${name} PRIVATE h5i_options h5i_catch ${A_LINK})
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${A_LABELS}" TIMEOUT ${A_TIMEOUT} SKIP_RETURN_CODE 77
+    ENVIRONMENT "H5I_BUILD_DIR=${PROJECT_BINARY_DIR};H5I_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+endfunction()

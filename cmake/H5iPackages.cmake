@@ -1,0 +1,1 @@
+# Install components: runtime, one for each tier, sdk.
