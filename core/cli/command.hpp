@@ -1,0 +1,68 @@
+// One verb = one Command: its options are data, so that --help, the parser, completions and the man page cannot differ.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/json.hpp"
+
+namespace h5i::cli {
+
+struct Option {
+  std::string name;         // "--isolation"
+  std::string value;        // "TIER"; empty: a switch
+  std::string help;
+  bool repeated = false;
+  char short_name = 0;      // 'q'
+};
+
+struct Parsed {
+  std::map<std::string, std::vector<std::string>> options;  // by name; a switch holds one empty string
+  std::vector<std::string> arguments;                       // positional, before "--"
+  std::vector<std::string> rest;                            // after "--"
+  bool has(const std::string& name) const { return options.count(name) > 0; }
+  std::string get(const std::string& name, std::string fallback = {}) const {
+    auto it = options.find(name);
+    return it == options.end() || it->second.empty() ? fallback : it->second.back();
+  }
+};
+
+// What every verb gets: parsed words, the output mode, and the only ways to print.
+class Context {
+ public:
+  bool json = false, quiet = false, verbose = false;
+  std::vector<std::string> argv;  // as given, for the record
+  // stdout. Text passes the sanitizer, so callers pass raw text. With --json nothing but result() may be used.
+  void line(const std::string& text);
+  // The one JSON object of a --json verb: schema docs/schema/<noun>-<verb>.json. Prints it in JSON mode, else nothing.
+  void result(const Json& object);
+  // stderr, unless -q.
+  void note(const std::string& text);
+  void detail(const std::string& text);  // only with -v
+  // Three lines on stderr (what with id, evidence, command that shows more), or {"error":{...}} on stdout with --json.
+  // Returns the exit status for a verb that is not run or shell: 1 or 2.
+  int refuse(const Error& e);
+};
+
+struct Command {
+  std::string noun, verb;
+  std::string usage;        // "box run BOX [options] -- COMMAND [ARG...]"
+  std::string summary;      // one line
+  std::string description;  // paragraphs
+  std::vector<Option> options;  // besides --json -q -v --help, which every verb has
+  int min_args = 0, max_args = 0;  // positional before "--"; -1: any
+  bool rest = false;               // takes words after "--"
+  int (*run)(Context&, const Parsed&) = nullptr;
+  // The libexec executable that holds the verb; empty: this one. Every executable knows every verb's table, so that
+  // `h5i --help` is whole; a verb of another executable is reached by exec.
+  std::string executable;
+};
+
+// Tables by executable: defined one file a noun in core/cli/tables_*.cpp; run pointers are set by the executable.
+const std::vector<Command>& all_commands();
+// Sets the run function of a verb in this executable (called at the start of main).
+void implement(const std::string& noun, const std::string& verb, int (*run)(Context&, const Parsed&));
+// Parses, handles --help, --version, unknown verbs and options (exit 2, with the nearest known one), dispatches or execs.
+int main_with(const std::string& executable, int argc, char** argv);
+
+}  // namespace h5i::cli

@@ -1,0 +1,33 @@
+// One run, from the box's name to the receipt: the steps of "Life of one run" in docs/architecture.md.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/session/box.hpp"
+
+namespace h5i::session {
+
+struct RunOptions {
+  std::vector<std::string> argv;
+  std::string cwd;                // relative to $WORK; empty: $WORK
+  bool shell = false;             // own pty, no deadline, nothing captured unless `record`
+  bool record = false;
+  bool readonly = false;          // $WORK read-only
+  int status_fd = -1;             // one JSON object there at the end
+  bool quiet = false, json = false;
+  std::vector<std::string> extra_env;  // "NAME" of env.pass that are present come from the environment, never from here
+};
+
+// What happened, as in the receipt (schema "h5i.receipt/1"), and the exit status that follows from it.
+struct RunReport {
+  Json receipt;
+  int exit_status = 125;
+  std::string receipt_record;  // digest of the log's record
+};
+
+// Fails only when nothing of the command ran and nothing could be recorded beyond `run-refused`.
+Result<RunReport> run_in_box(const BoxEntry& box, const RunOptions& options);
+
+}  // namespace h5i::session
