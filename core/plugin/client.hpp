@@ -1,0 +1,120 @@
+// The core's side of one h5i-host process: starts it by descriptor with a clean environment, gives it the verified
+// library, calls its verbs with a timeout each, and turns every way in which it can fail (crash, hang, garbage, early exit)
+// into one error with evidence, after which nothing of it is left.
+#pragma once
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/ids.hpp"
+#include "core/base/json.hpp"
+#include "core/base/unique_fd.hpp"
+#include "core/plugin/frame.hpp"
+
+namespace h5i::plugin {
+
+// Descriptors that h5i-host finds open at exec; everything else is closed. Core and host share this.
+inline constexpr int kHostControlFd = 3;  // frames
+inline constexpr int kHostSpawnerFd = 4;  // the core's end of it talks to the spawner; the host closes it after the fork
+inline constexpr int kHostCancelFd = 5;   // eventfd: readable once the run is cancelled
+
+// Longest answer of each verb, milliseconds. run has none of its own: the session's deadline rules it.
+inline constexpr int kHelloTimeoutMs = 5000;
+inline constexpr int kProbeTimeoutMs = 2000;
+inline constexpr int kVerifyTimeoutMs = 30000;
+inline constexpr int kPlanTimeoutMs = 2000;
+inline constexpr int kCleanupTimeoutMs = 10000;
+inline constexpr int kShutdownTimeoutMs = 1000;
+
+// A plugin that records more than this in one run is broken (PLUGIN_PROTOCOL).
+inline constexpr uint64_t kMaxEvidenceRecords = 10000;
+inline constexpr uint64_t kMaxEvidenceBytes = 16u << 20;
+inline constexpr size_t kMaxEvidenceBody = 64u << 10;
+
+// What the trust pipeline hands over. The host hashes the descriptor again before it maps anything.
+struct LoadSpec {
+  const UniqueFd* library = nullptr;  // borrowed, opened read-only, already verified
+  std::string id, version;
+  PluginDigest digest;
+  std::vector<std::string> services;  // host interfaces of the manifest
+};
+
+struct Outcome {
+  uint32_t status = 0;  // H5I_OUTCOME_*
+  int32_t code = 0;
+  Errc reason = Errc::OK;
+};
+
+// Called while a verb runs. The caller stamps lane and observer: a frame carries neither.
+struct HostEvents {
+  std::function<void(int level, const std::string& text)> log;
+  std::function<void(const std::string& boundary, const std::string& kind, const Json& body)> evidence;
+};
+
+class HostProcess {
+ public:
+  // `executable` is libexec/h5i/h5i-host, opened and checked by the caller. Makes this process a child subreaper, so that
+  // nothing of a dead host can slip away to the machine's init.
+  static Result<HostProcess> start(const UniqueFd& executable, HostEvents events = {});
+  HostProcess(HostProcess&&) noexcept;
+  HostProcess& operator=(HostProcess&&) noexcept;
+  ~HostProcess();  // kill()
+
+  // LOAD, HELLO. The host must say the id, version and digest of `spec`.
+  Result<void> load(const LoadSpec& spec);
+
+  // Verbs that answer one document. On PLUGIN_CRASHED, PLUGIN_HUNG and PLUGIN_PROTOCOL the host was killed already; any
+  // other error is the plugin's own refusal and the host lives on.
+  Result<Json> probe();
+  Result<Json> verify_exec(const Json& request);
+  Result<Json> plan(const Json& request);
+  Result<void> cleanup(const SessionId& session);
+
+  // run, for a caller with a poll loop of its own: begin_run, then on_ready whenever control() is readable or pidfd() is,
+  // until it gives the outcome.
+  Result<void> begin_run(const Json& request);
+  Result<std::optional<Outcome>> on_ready();
+  // The plugin's own words when the outcome's reason is not 0.
+  const std::optional<Error>& run_error() const { return run_error_; }
+
+  Result<void> cancel();  // raises the cancel eventfd; idempotent
+  Result<void> shutdown();  // asks it to end, waits kShutdownTimeoutMs, then kill()
+  void kill();              // SIGKILL to it and its process group, reaped; idempotent
+
+  const UniqueFd& control() const { return control_; }
+  const UniqueFd& pidfd() const { return pidfd_; }
+  // The core's end of the spawner's connection (core/spawn/client.hpp speaks on it). Once.
+  UniqueFd take_spawner() { return std::move(spawner_); }
+  pid_t pid() const { return pid_; }
+  bool alive() const { return pid_ > 0; }
+
+ private:
+  HostProcess() = default;
+  Result<Json> call(FrameType verb, std::string_view request, int timeout_ms);
+  // Next frame of the outstanding call, LOG and EVIDENCE handled inside; nullopt at the deadline (monotonic ns).
+  Result<std::optional<Frame>> next(int64_t deadline_ns);
+  Result<std::optional<Frame>> take(Frame frame);
+  Error lost(std::string why);
+  Error protocol(std::string why);
+  std::string verb_text() const;
+
+  UniqueFd control_, pidfd_, spawner_, cancel_;
+  pid_t pid_ = -1;
+  uint32_t request_ = 0;
+  FrameType verb_ = FrameType::LOAD;
+  uint64_t evidence_records_ = 0, evidence_bytes_ = 0;
+  bool run_document_ = false;
+  std::optional<Error> run_error_;
+  HostEvents events_;
+};
+
+// The prefix that this executable runs from, by /proc/self/exe: the parent of bin, or of libexec/h5i. "" when neither.
+std::string install_prefix();
+// Opens an executable of ours below the prefix: a regular file without links on the last component, that belongs to root
+// or to the caller and that nobody else may write. DENIED, NOT_FOUND.
+Result<UniqueFd> open_helper(const std::string& prefix, std::string_view relative);
+
+}  // namespace h5i::plugin
