@@ -33,7 +33,10 @@ class Context {
   bool json = false, quiet = false, verbose = false;
   std::vector<std::string> argv;  // as given, for the record
   // stdout. Text passes the sanitizer, so callers pass raw text. With --json nothing but result() may be used.
+  // One line: a newline inside `text` (a hostile file name) is shown as \n and cannot forge another line.
   void line(const std::string& text);
+  // Text of several lines, such as a diff or a rendered receipt; newlines and tabs are kept.
+  void block(const std::string& text);
   // The one JSON object of a --json verb: schema docs/schema/<noun>-<verb>.json. Prints it in JSON mode, else nothing.
   void result(const Json& object);
   // stderr, unless -q.
@@ -42,7 +45,18 @@ class Context {
   // Three lines on stderr (what with id, evidence, command that shows more), or {"error":{...}} on stdout with --json.
   // Returns the exit status for a verb that is not run or shell: 1 or 2.
   int refuse(const Error& e);
+  // 0 while everything that was meant for stdout arrived there, else the errno of the first write that did not.
+  int output_errno() const { return output_errno_; }
+  bool printed() const { return printed_; }
+
+ private:
+  void write_out(const std::string& bytes);
+  int output_errno_ = 0;
+  bool printed_ = false;
 };
+
+// The exit status of `box run` and `box shell` for an error of ours: 124, 125, 126, 127, or 2 for wrong usage.
+int run_exit_status(const Error& e);
 
 struct Command {
   std::string noun, verb;
@@ -58,7 +72,8 @@ struct Command {
   std::string executable;
 };
 
-// Tables by executable: defined one file a noun in core/cli/tables_*.cpp; run pointers are set by the executable.
+// The tables: one file a noun in core/cli/tables_*.cpp; run pointers are set by the executable that holds the verb. A verb
+// of this executable that has no run pointer does not exist for the user.
 const std::vector<Command>& all_commands();
 // Sets the run function of a verb in this executable (called at the start of main).
 void implement(const std::string& noun, const std::string& verb, int (*run)(Context&, const Parsed&));
