@@ -23,24 +23,27 @@ struct Observer {
   std::string who;  // "core", "spawner", "<plugin id>@<digest>", "box"
   static Observer core() { return {Lane::HOST_OBSERVED, "core"}; }
   static Observer spawner() { return {Lane::HOST_OBSERVED, "spawner"}; }
-  static Observer plugin(const std::string& id, const PluginDigest& d) { return {Lane::HOST_OBSERVED, id + "@" + d.value}; }
+  static Observer plugin(const std::string& id, const PluginDigest& d) {
+    return {Lane::HOST_OBSERVED, id + "@" + d.value};
+  }
   static Observer box() { return {Lane::BOX_CLAIMED, "box"}; }
 };
 
 // On disk: {"v":1,"log":<log id>,"seq":N,"prev":<hex>,"time":RFC3339,"session":id or "","lane":..,"observer":..,
-//           "boundary":.. (absent for NONE),"kind":..,"body":{...}}. `prev` of the first record is SHA-256 of the log id's text.
+//           "boundary":.. (absent for NONE),"kind":..,"body":{...}}. `prev` of the first record is SHA-256 of the log
+//           id's text.
 struct Record {
   Observer observer = Observer::core();
   Boundary boundary = Boundary::NONE;
-  std::string kind;     // "created", "run-requested", "run-refused", "plugin", "denial", "receipt", "violation", ...
-  SessionId session;    // empty outside a run
+  std::string kind;   // "created", "run-requested", "run-refused", "plugin", "denial", "receipt", "violation", ...
+  SessionId session;  // empty outside a run
   Json body = json::Object{};
 };
 
 struct Head {
   std::string log_id;
-  uint64_t count = 0;    // records
-  std::string digest;    // SHA-256 of the last line (without its newline), hex
+  uint64_t count = 0;  // records
+  std::string digest;  // SHA-256 of the last line (without its newline), hex
 };
 
 class Log {
@@ -56,10 +59,14 @@ class Log {
   const Head& head() const { return head_; }
 
  private:
+  Result<void> refresh();
+  Result<void> write_record(const Record& r);
+
   UniqueFd fd_;
   std::string path_;
   Head head_;
-  uint64_t end_ = 0;  // file size after our last look
+  uint64_t end_ = 0;                  // file size after our last look
+  uint64_t size_limit_ = UINT64_MAX;  // RLIMIT_FSIZE when the log was opened
 };
 
 // Calls `each` for every record in order until it returns false. Checks nothing of the chain; CORRUPT on a bad line.
@@ -67,13 +74,14 @@ Result<void> read_log(const std::string& path, const std::function<bool(uint64_t
 
 struct Verified {
   uint64_t records = 0;
-  bool sealed = false;         // a seal covers the last record or the one before the seal
-  uint64_t sealed_count = 0;   // records that the newest seal covers
+  bool sealed = false;        // a seal covers the last record or the one before the seal
+  uint64_t sealed_count = 0;  // records that the newest seal covers
   std::string key_id;
   std::string log_id;
 };
-// Recomputes the chain. On failure the error names the first bad record's index (from 0) in `evidence` as "record N: why".
-// `expected_log_id`: refuse records of another log (LOG_FOREIGN). Signature checks are in verify.hpp (needs libcrypto).
+// Recomputes the chain alone: `sealed` stays false. On failure the error names the first bad record's index (from 0) in
+// `evidence` as "record N: why". `expected_log_id`: refuse records of another log (LOG_FOREIGN). Signature checks are
+// in verify.hpp (needs libcrypto).
 Result<Verified> verify_chain(const std::string& path, const std::optional<std::string>& expected_log_id = {});
 
 // Blobs: payloads addressed by SHA-256 in <box>/blobs/<first two>/<rest>, written once, 0600.
