@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/text.hpp"
 #include "h5i/tier.h"
 
 namespace h5i::plugin {
@@ -36,6 +38,17 @@ Result<UniqueFd> high(const UniqueFd& fd) {
   UniqueFd out(fcntl(fd.get(), F_DUPFD_CLOEXEC, 32));
   if (!out) return sys_error("dup");
   return out;
+}
+
+// What a plugin prints when it dies is worth having, but must not reach the terminal raw (I7): its standard error is a file
+// in memory of fixed size, read only when it died.
+constexpr size_t kStderrBytes = 16u << 10;
+Result<UniqueFd> stderr_file() {
+  UniqueFd fd(memfd_create("h5i-host-stderr", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) return sys_error("memfd_create");
+  if (ftruncate(fd.get(), kStderrBytes) < 0) return sys_error("ftruncate");
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0) return sys_error("seal a memfd");
+  return fd;
 }
 
 struct SpawnAttributes {
@@ -74,6 +87,8 @@ Result<HostProcess> HostProcess::start(const UniqueFd& executable, HostEvents ev
   UniqueFd spawner_high = H5I_TRY(high(spawner.second));
   UniqueFd cancel_high = H5I_TRY(high(h.cancel_));
   UniqueFd program = H5I_TRY(high(executable));
+  h.stderr_ = H5I_TRY(stderr_file());
+  UniqueFd stderr_high = H5I_TRY(high(h.stderr_));
   UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) return sys_error("open /dev/null");
   UniqueFd null_high = H5I_TRY(high(null));
@@ -88,7 +103,7 @@ Result<HostProcess> HostProcess::start(const UniqueFd& executable, HostEvents ev
   posix_spawnattr_setflags(&s.attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
   posix_spawn_file_actions_adddup2(&s.actions, null_high.get(), 0);
   posix_spawn_file_actions_adddup2(&s.actions, null_high.get(), 1);
-  // Standard error stays ours: an abort message of a plugin is worth having, and no box ever inherits it.
+  posix_spawn_file_actions_adddup2(&s.actions, stderr_high.get(), 2);
   posix_spawn_file_actions_adddup2(&s.actions, control_high.get(), kHostControlFd);
   posix_spawn_file_actions_adddup2(&s.actions, spawner_high.get(), kHostSpawnerFd);
   posix_spawn_file_actions_adddup2(&s.actions, cancel_high.get(), kHostCancelFd);
@@ -115,6 +130,7 @@ HostProcess::HostProcess(HostProcess&& o) noexcept
       pidfd_(std::move(o.pidfd_)),
       spawner_(std::move(o.spawner_)),
       cancel_(std::move(o.cancel_)),
+      stderr_(std::move(o.stderr_)),
       pid_(std::exchange(o.pid_, -1)),
       request_(o.request_),
       verb_(o.verb_),
@@ -137,6 +153,18 @@ HostProcess::~HostProcess() { kill(); }
 
 std::string HostProcess::verb_text() const { return std::string(verb_name(verb_)); }
 
+std::string HostProcess::last_words() const {
+  char buf[400];
+  // The file's offset is shared with the host, so it tells where its text ends.
+  off_t end = lseek(stderr_.get(), 0, SEEK_CUR);
+  off_t from = std::max<off_t>(0, end - static_cast<off_t>(sizeof buf));
+  ssize_t n = end > 0 ? pread(stderr_.get(), buf, static_cast<size_t>(end - from), from) : 0;
+  if (n <= 0) return {};
+  std::string_view text(buf, static_cast<size_t>(n));
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  return "; it said: " + printable(text);
+}
+
 void HostProcess::kill() {
   if (pid_ <= 0) return;
   ::kill(pid_, SIGKILL);
@@ -157,7 +185,7 @@ Error HostProcess::lost(std::string why) {
     pollfd p{pidfd_.get(), POLLIN, 0};
     siginfo_t info{};
     if (poll(&p, 1, 500) > 0 && waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) == 0)
-      why = "h5i-host ended with " + how_it_ended(info);
+      why = "h5i-host ended with " + how_it_ended(info) + last_words();
     else
       why = "h5i-host closed its connection";
   }

@@ -100,8 +100,9 @@ class HostProcess {
   Error lost(std::string why);
   Error protocol(std::string why);
   std::string verb_text() const;
+  std::string last_words() const;  // the end of what it wrote to its standard error
 
-  UniqueFd control_, pidfd_, spawner_, cancel_;
+  UniqueFd control_, pidfd_, spawner_, cancel_, stderr_;
   pid_t pid_ = -1;
   uint32_t request_ = 0;
   FrameType verb_ = FrameType::LOAD;

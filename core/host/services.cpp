@@ -1,0 +1,138 @@
+#include "core/host/services.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/ids.hpp"
+#include "core/base/json.hpp"
+#include "core/base/text.hpp"
+#include "core/plugin/client.hpp"
+#include "core/plugin/frame.hpp"
+
+namespace h5i::host {
+namespace {
+
+using plugin::FrameType;
+
+constexpr size_t kMaxLogLine = 4096;
+
+Services& of(void* context) { return *static_cast<Services*>(context); }
+
+// A plugin's string may be anything; what cannot be read at all (a null pointer with a length) is refused.
+bool view(h5i_str s, size_t limit, std::string_view* out) {
+  if (s.len > limit || (s.ptr == nullptr && s.len > 0)) return false;
+  *out = s.len == 0 ? std::string_view() : std::string_view(s.ptr, s.len);
+  return true;
+}
+
+// Nothing of C++ may leave these functions: they are called through the C ABI.
+template <class F>
+h5i_status fenced(F f) noexcept {
+  try {
+    return f();
+  } catch (...) {
+    return H5I_E_INTERNAL;
+  }
+}
+
+h5i_status send(Services& s, FrameType type, const Json& body, h5i_error* error) {
+  auto sent = plugin::send_frame(*s.control, type, s.request, json::canonical(body));
+  return sent ? H5I_OK : fail(error, sent.error());
+}
+
+h5i_status log_write(void* context, uint32_t level, h5i_str text) {
+  return fenced([&]() -> h5i_status {
+    std::string_view t;
+    if (level < 1 || level > 4 || !view(text, SIZE_MAX / 2, &t)) return H5I_E_INVALID;
+    Json body = json::Object{{"level", level}, {"text", printable(t.substr(0, kMaxLogLine))}};
+    return send(of(context), FrameType::LOG, body, nullptr);
+  });
+}
+
+bool known_boundary(std::string_view b) {
+  for (std::string_view k : {"FS", "NET", "PROC", "RESOURCE", "PROVENANCE"})
+    if (b == k) return true;
+  return false;
+}
+
+bool kind_spelling(std::string_view k) {
+  if (k.empty() || k.size() > 64) return false;
+  return std::all_of(k.begin(), k.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
+}
+
+h5i_status evidence_record(void* context, h5i_str boundary, h5i_str kind, h5i_str body, h5i_error* error) {
+  return fenced([&]() -> h5i_status {
+    auto refuse = [&](const char* why) { return fail(error, make_error(Errc::INVALID, "evidence refused", why)); };
+    std::string_view b, k, d;
+    if (!view(boundary, 64, &b) || !known_boundary(b)) return refuse("boundary is none of FS NET PROC RESOURCE PROVENANCE");
+    if (!view(kind, 64, &k) || !kind_spelling(k)) return refuse("kind is not [a-z0-9-]{1,64}");
+    if (!view(body, plugin::kMaxEvidenceBody, &d)) return refuse("body above 64 KiB");
+    auto v = parse_json(d, "evidence", plugin::kMaxEvidenceBody);
+    if (!v) return fail(error, v.error());
+    if (!v->is_object()) return refuse("body is no JSON object");
+    Json frame = json::Object{{"boundary", b}, {"kind", k}, {"body", std::move(*v)}};
+    return send(of(context), FrameType::EVIDENCE, frame, error);
+  });
+}
+
+uint64_t clock_monotonic(void*) { return static_cast<uint64_t>(monotonic_ns()); }
+
+uint32_t clock_cancelled(void* context) {
+  pollfd p{of(context).cancel->get(), POLLIN, 0};
+  return poll(&p, 1, 0) > 0 ? 1 : 0;
+}
+
+constexpr h5i_host_log kLog = {sizeof(h5i_host_log), 1, log_write};
+constexpr h5i_host_evidence kEvidence = {sizeof(h5i_host_evidence), 1, evidence_record};
+constexpr h5i_host_clock kClock = {sizeof(h5i_host_clock), 1, clock_monotonic, clock_cancelled};
+
+struct Offer {
+  std::string_view id;
+  const void* functions;
+};
+constexpr Offer kOffers[] = {
+    {H5I_HOST_LOG, &kLog},
+    {H5I_HOST_EVIDENCE, &kEvidence},
+    {H5I_HOST_CLOCK, &kClock},
+};
+
+const void* get_interface(void* context, h5i_str id) {
+  std::string_view wanted;
+  if (!view(id, 128, &wanted)) return nullptr;
+  const auto& granted = of(context).granted;
+  if (std::find(granted.begin(), granted.end(), wanted) == granted.end()) return nullptr;
+  for (const Offer& o : kOffers)
+    if (o.id == wanted) return o.functions;
+  return nullptr;
+}
+
+}  // namespace
+
+const h5i_host* Services::host() {
+  host_ = {sizeof(h5i_host), 0, this, get_interface};
+  return &host_;
+}
+
+h5i_status fail(h5i_error* error, const Error& e) {
+  auto status = static_cast<h5i_status>(e.code);
+  if (error == nullptr || error->struct_size < sizeof(h5i_error)) return status;
+  std::string text = e.what + (e.evidence.empty() ? "" : ": " + e.evidence);
+  size_t n = std::min(text.size(), sizeof error->text);
+  while (n > 0 && n < text.size() && (static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) n--;
+  error->code = status;
+  error->sys_errno = e.sys_errno;
+  error->text_len = static_cast<uint32_t>(n);
+  memcpy(error->text, text.data(), n);
+  return status;
+}
+
+Error from_c(h5i_status status, const h5i_error& error) {
+  size_t n = std::min<size_t>(error.text_len, sizeof error.text);
+  Error e = make_error(errc_from_number(status), "the plugin refused", printable(std::string_view(error.text, n)));
+  e.sys_errno = error.sys_errno;
+  return e;
+}
+
+}  // namespace h5i::host
