@@ -1,10 +1,20 @@
 // Maps one verified library into this process. Only h5i-host does this; the command line never maps a plugin.
 #pragma once
-#include "core/plugin/registry.hpp"
+#include <string>
+
+#include "core/base/ids.hpp"
+#include "core/base/result.hpp"
+#include "core/base/unique_fd.hpp"
 #include "h5i/abi.h"
 #include "h5i/tier.h"
 
 namespace h5i::plugin {
+
+// What the library must turn out to be.
+struct Expected {
+  std::string id, version;
+  PluginDigest digest;
+};
 
 // The library stays mapped and its descriptor open until the process ends: a descriptor number that is used again could
 // otherwise make dlopen("/proc/self/fd/N") answer with the library that had the number before.
@@ -14,18 +24,17 @@ struct LoadedPlugin {
   PluginDigest digest;
 };
 
-// dlopen of the descriptor (RTLD_NOW | RTLD_LOCAL) after RTLD_NOLOAD said that it is new, then every check that needs no
-// function of the plugin: size, major and minor version, id and version against the manifest, no null function.
-// Constructors of the library run here, which is why it happens after the spawner was forked.
-Result<LoadedPlugin> load(VerifiedLibrary library, const PluginInfo& info);
+// Hashes the descriptor, reads the bytes' ELF structure again, then dlopen of that descriptor (RTLD_NOW | RTLD_LOCAL)
+// after RTLD_NOLOAD said that it is new, then check_entry. No function of the plugin is called, but its constructors run
+// here, which is why it happens after the spawner was forked.
+// PLUGIN_DIGEST, PLUGIN_LINT, PLUGIN_EXPORTS, PLUGIN_LOAD, and what check_entry says.
+Result<LoadedPlugin> load(UniqueFd library, const Expected& expected);
 
-// The checks of an entry by itself, for tests. `size_available`: bytes that may be read at `entry`.
-Result<void> check_entry(const h5i_plugin_entry* entry, uint64_t size_available, const PluginInfo& info);
+// The entry against what is expected: size, major version, the host that it needs, id, version, no null function.
+// `available`: bytes that may be read at `entry`. PLUGIN_ABI_SIZE, PLUGIN_ABI_MAJOR, PLUGIN_ID, PLUGIN_SLOT.
+Result<void> check_entry(const h5i_plugin_entry* entry, uint64_t available, const Expected& expected);
 
-// h5i.tier/1 of an opened instance with every slot present: PLUGIN_ABI_SIZE, PLUGIN_SLOT.
-Result<const h5i_tier*> tier_interface(const LoadedPlugin& plugin, void* instance);
-
-// Whether the manifest asked for a host service ("h5i.host.spawn/1").
-bool asks_for(const PluginInfo& info, std::string_view service);
+// What get_interface("h5i.tier/1") returned, with every slot present: PLUGIN_ABI_SIZE, PLUGIN_SLOT.
+Result<const h5i_tier*> check_tier(const void* interface);
 
 }  // namespace h5i::plugin

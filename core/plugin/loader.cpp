@@ -1,0 +1,100 @@
+#include "core/plugin/loader.hpp"
+
+#include <dlfcn.h>
+
+#include <string_view>
+
+#include "core/base/sha256.hpp"
+#include "core/base/text.hpp"
+#include "core/plugin/elf_lint.hpp"
+#include "core/plugin/manifest.hpp"
+#include "core/plugin/trusted_path.hpp"
+
+namespace h5i::plugin {
+namespace {
+
+Error abi(Errc code, const std::string& id, const std::string& why) {
+  return make_error(code, "the plugin " + id + " does not keep the ABI", why);
+}
+
+bool equal(h5i_str text, const std::string& expected) {
+  return text.len == expected.size() && text.ptr != nullptr && std::string_view(text.ptr, text.len) == expected;
+}
+std::string shown(h5i_str text) {
+  constexpr uint64_t kShown = 64;
+  return text.ptr == nullptr ? "" : printable(std::string_view(text.ptr, std::min(text.len, kShown)));
+}
+
+std::string dl_text() {
+  const char* e = dlerror();
+  return e == nullptr ? "no reason given" : e;
+}
+
+}  // namespace
+
+Result<void> check_entry(const h5i_plugin_entry* entry, uint64_t available, const Expected& expected) {
+  const std::string& id = expected.id;
+  constexpr uint64_t kSize = sizeof(h5i_plugin_entry);
+  if (available < kSize || entry->struct_size < kSize || entry->struct_size > available)
+    return abi(Errc::PLUGIN_ABI_SIZE, id,
+               "its entry says " + (available >= sizeof(uint32_t) ? std::to_string(entry->struct_size) : "?") + " bytes, has " +
+                   std::to_string(available) + ", and this ABI needs " + std::to_string(kSize));
+  if (entry->abi_major != H5I_ABI_MAJOR)
+    return abi(Errc::PLUGIN_ABI_MAJOR, id,
+               "it is for major version " + std::to_string(entry->abi_major) + ", this host has " + std::to_string(H5I_ABI_MAJOR));
+  if (entry->min_host_minor > H5I_ABI_MINOR)
+    return abi(Errc::PLUGIN_ABI_MAJOR, id,
+               "it needs a host of minor version " + std::to_string(entry->min_host_minor) + ", this one has " +
+                   std::to_string(H5I_ABI_MINOR));
+  if (!equal(entry->id, id)) return abi(Errc::PLUGIN_ID, id, "the library says that it is " + shown(entry->id));
+  if (!equal(entry->version, expected.version))
+    return abi(Errc::PLUGIN_ID, id, "the library says version " + shown(entry->version) + ", the manifest " + expected.version);
+  if (entry->open == nullptr) return abi(Errc::PLUGIN_SLOT, id, "its entry has no open");
+  if (entry->close == nullptr) return abi(Errc::PLUGIN_SLOT, id, "its entry has no close");
+  if (entry->get_interface == nullptr) return abi(Errc::PLUGIN_SLOT, id, "its entry has no get_interface");
+  return {};
+}
+
+Result<const h5i_tier*> check_tier(const void* interface) {
+  auto* tier = static_cast<const h5i_tier*>(interface);
+  auto bad = [](Errc code, const std::string& why) { return make_error(code, "the plugin's h5i.tier/1 does not keep the ABI", why); };
+  if (tier == nullptr) return bad(Errc::PLUGIN_SLOT, "the plugin has no such interface");
+  if (tier->struct_size < sizeof(h5i_tier))
+    return bad(Errc::PLUGIN_ABI_SIZE, "it says " + std::to_string(tier->struct_size) + " bytes, this ABI needs " + std::to_string(sizeof(h5i_tier)));
+  if (tier->revision != 1) return bad(Errc::PLUGIN_ABI_MAJOR, "revision " + std::to_string(tier->revision));
+  struct {
+    const char* name;
+    bool present;
+  } slots[] = {{"probe", tier->probe != nullptr},
+               {"verify_exec", tier->verify_exec != nullptr},
+               {"plan", tier->plan != nullptr},
+               {"run", tier->run != nullptr},
+               {"cleanup", tier->cleanup != nullptr}};
+  for (const auto& slot : slots)
+    if (!slot.present) return bad(Errc::PLUGIN_SLOT, std::string("it has no ") + slot.name);
+  return tier;
+}
+
+Result<LoadedPlugin> load(UniqueFd library, const Expected& expected) {
+  std::string bytes = H5I_TRY(read_all(library, kMaxLibraryBytes, "the library of " + expected.id));
+  if (std::string found = sha256_hex(bytes); found != expected.digest.value)
+    return make_error(Errc::PLUGIN_DIGEST, "the library of " + expected.id + " is not what was verified",
+                      "expected " + expected.digest.value + ", found " + found);
+  ElfFacts facts = H5I_TRY(read_elf(bytes));
+  H5I_TRY(lint_plugin(facts, facts.needed, "the library of " + expected.id));  // its needs were compared by who verified it
+  std::string path = "/proc/self/fd/" + std::to_string(library.get());
+  if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) != nullptr)
+    return make_error(Errc::PLUGIN_LOAD, "the library of " + expected.id + " cannot be mapped",
+                      path + " already names a mapped library");
+  dlerror();
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr)
+    return make_error(Errc::PLUGIN_LOAD, "the library of " + expected.id + " cannot be mapped", dl_text());
+  auto* entry = static_cast<const h5i_plugin_entry*>(dlsym(handle, H5I_ENTRY_SYMBOL));
+  if (entry == nullptr)
+    return make_error(Errc::PLUGIN_EXPORTS, "the library of " + expected.id + " has no entry", dl_text());
+  H5I_TRY(check_entry(entry, facts.exported[0].size, expected));
+  return LoadedPlugin{std::move(library), entry, expected.digest};
+}
+
+}  // namespace h5i::plugin
