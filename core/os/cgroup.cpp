@@ -1,0 +1,212 @@
+#include "core/os/cgroup.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "core/base/ids.hpp"
+#include "core/base/text.hpp"
+#include "core/os/fs.hpp"
+
+namespace h5i::os {
+namespace {
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> out;
+  for (std::string w; in >> w;) out.push_back(w);
+  return out;
+}
+
+// \040 and its like, as mountinfo writes blanks in paths.
+std::string unescape(const std::string& s) {
+  std::string out;
+  for (size_t i = 0; i < s.size(); i++) {
+    if (s[i] == '\\' && i + 3 < s.size() && s[i + 1] >= '0' && s[i + 1] <= '3') {
+      out += static_cast<char>((s[i + 1] - '0') * 64 + (s[i + 2] - '0') * 8 + (s[i + 3] - '0'));
+      i += 3;
+    } else {
+      out += s[i];
+    }
+  }
+  return out;
+}
+
+std::string joined(const std::vector<std::string>& v) {
+  std::string out;
+  for (const std::string& s : v) out += (out.empty() ? "" : ", ") + s;
+  return out;
+}
+
+Result<void> write_control(int dir, const std::string& file, std::string_view text) {
+  auto fd = H5I_TRY(open_beneath(dir, file, O_WRONLY));
+  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return sys_error("write " + file + " of a control group");
+  return {};
+}
+
+bool plain_name(const std::string& s) {
+  return !s.empty() && s.size() <= 64 && s[0] != '.' &&
+         std::all_of(s.begin(), s.end(), [](unsigned char c) { return isalnum(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+}  // namespace
+
+CgroupView parse_cgroup_view(const std::string& mountinfo, const std::string& self_cgroup) {
+  CgroupView v;
+  std::istringstream lines(mountinfo);
+  for (std::string line; std::getline(lines, line);) {
+    size_t dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    auto left = words(line.substr(0, dash)), right = words(line.substr(dash + 3));
+    if (left.size() < 5 || right.size() < 3) continue;
+    if (right[0] == "cgroup2" && left[3] == "/") v.mount = unescape(left[4]);
+    if (right[0] == "cgroup") {
+      std::string options = right[2];
+      std::replace(options.begin(), options.end(), ',', ' ');
+      for (const std::string& o : words(options))
+        for (const char* c : {"memory", "pids", "cpu", "cpuacct", "cpuset", "blkio", "freezer", "devices", "hugetlb"})
+          if (o == c) v.held_by_v1.push_back(o);
+    }
+  }
+  std::istringstream own(self_cgroup);
+  for (std::string line; std::getline(own, line);)
+    if (line.rfind("0::", 0) == 0) v.own = line.substr(3);
+  return v;
+}
+
+CgroupBase find_cgroup_base() {
+  CgroupBase out;
+  auto mountinfo = read_file("/proc/self/mountinfo", 4 << 20), self = read_file("/proc/self/cgroup", 1 << 20);
+  if (!mountinfo || !self) {
+    out.reason = "/proc/self/mountinfo or /proc/self/cgroup cannot be read";
+    return out;
+  }
+  CgroupView v = parse_cgroup_view(*mountinfo, *self);
+  if (v.mount.empty()) {
+    out.reason = "no unified (v2) hierarchy is mounted";
+    return out;
+  }
+  bool memory_v1 = std::find(v.held_by_v1.begin(), v.held_by_v1.end(), "memory") != v.held_by_v1.end();
+  bool pids_v1 = std::find(v.held_by_v1.begin(), v.held_by_v1.end(), "pids") != v.held_by_v1.end();
+  if (memory_v1 || pids_v1) {
+    out.reason = "controllers held by v1: " + joined(v.held_by_v1);
+    return out;
+  }
+  if (v.own.empty() || v.own == "/") {
+    out.reason = "this process is in the root group, and a group there would be the machine's";
+    return out;
+  }
+  out.base = v.mount + v.own;
+  auto dir = open_dir(out.base);
+  if (!dir) {
+    out.reason = "own group " + printable(out.base) + " cannot be opened: " + dir.error().evidence;
+    return out;
+  }
+  // The trial itself. Enabling controllers for children fails with EBUSY while the group holds processes of its own
+  // (the "no internal processes" rule): a delegated scope with this process in it, so the answer is honest.
+  unsigned char r[6];
+  if (!random_bytes(r, sizeof r)) return out;
+  std::string name = "h5i-trial-" + hex(r, sizeof r);
+  if (mkdirat(dir->get(), name.c_str(), 0755) != 0) {
+    out.reason = "own group " + printable(out.base) + " is not delegated: " + sys_error("mkdir").evidence;
+    return out;
+  }
+  auto leave = [&](std::string why) {
+    unlinkat(dir->get(), name.c_str(), AT_REMOVEDIR);
+    out.reason = std::move(why);
+    return out;
+  };
+  for (const char* c : {"memory", "pids", "cpu"}) {
+    auto enabled = write_control(dir->get(), "cgroup.subtree_control", std::string("+") + c);
+    if (!enabled) continue;
+    out.controllers.emplace_back(c);
+  }
+  if (out.controllers.empty()) return leave("no controller can be enabled beneath " + printable(out.base));
+  auto sub = open_beneath(dir->get(), name, O_RDONLY | O_DIRECTORY);
+  if (!sub) return leave("the trial group cannot be opened");
+  bool has_pids = std::find(out.controllers.begin(), out.controllers.end(), "pids") != out.controllers.end();
+  if (has_pids && !write_control(sub->get(), "pids.max", "64")) return leave("a limit cannot be set in the trial group");
+  if (unlinkat(dir->get(), name.c_str(), AT_REMOVEDIR) != 0) {
+    out.reason = "the trial group cannot be removed: " + sys_error("rmdir").evidence;
+    return out;
+  }
+  out.available = true;
+  out.via = "delegated";
+  return out;
+}
+
+Result<Cgroup> make_cgroup(const std::string& base, const std::string& name,
+                           const std::map<std::string, std::string>& limits) {
+  if (!plain_name(name)) return make_error(Errc::INVALID, "not a group name", printable(name));
+  Cgroup g;
+  g.base = base;
+  g.name = name;
+  auto parent = H5I_TRY(open_dir(base, true));
+  if (mkdirat(parent.get(), name.c_str(), 0755) != 0) return sys_error("create control group " + printable(name));
+  auto opened = open_beneath(parent.get(), name, O_RDONLY | O_DIRECTORY);
+  if (!opened) {
+    unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR);
+    return std::move(opened).error();
+  }
+  g.dir = std::move(*opened);
+  for (const auto& [file, text] : limits) {
+    auto written = plain_name(file) ? write_control(g.dir.get(), file, text)
+                                    : Result<void>(make_error(Errc::INVALID, "not a control file", printable(file)));
+    if (!written) {
+      unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR);
+      return std::move(written).error();
+    }
+  }
+  return g;
+}
+
+Result<void> kill_cgroup(const Cgroup& g) {
+  auto done = write_control(g.dir.get(), "cgroup.kill", "1");
+  if (done || done.error().sys_errno != ENOENT) return done;
+  // Before 5.14: freeze, so that nothing forks meanwhile, then each.
+  (void)write_control(g.dir.get(), "cgroup.freeze", "1");
+  auto procs = read_beneath(g.dir.get(), "cgroup.procs", 1 << 20);
+  if (procs)
+    for (const std::string& w : words(*procs)) {
+      long pid = strtol(w.c_str(), nullptr, 10);
+      if (pid > 1) ::kill(static_cast<pid_t>(pid), SIGKILL);
+    }
+  (void)write_control(g.dir.get(), "cgroup.freeze", "0");
+  return {};
+}
+
+Result<void> remove_cgroup(const Cgroup& g) {
+  auto parent = H5I_TRY(open_dir(g.base, true));
+  // A killed process leaves its group a moment after it was reaped.
+  for (int i = 0; i < 100; i++) {
+    if (unlinkat(parent.get(), g.name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
+    if (errno != EBUSY) break;
+    usleep(2000);
+  }
+  return sys_error("remove control group " + printable(g.name));
+}
+
+uint64_t flat_keyed(const std::string& text, const std::string& key) {
+  std::istringstream lines(text);
+  for (std::string k, v; lines >> k >> v;)
+    if (k == key) return strtoull(v.c_str(), nullptr, 10);
+  return 0;
+}
+
+CgroupUsage cgroup_usage(const Cgroup& g) {
+  CgroupUsage u;
+  if (auto cpu = read_beneath(g.dir.get(), "cpu.stat", 1 << 16)) {
+    u.user_us = flat_keyed(*cpu, "user_usec");
+    u.system_us = flat_keyed(*cpu, "system_usec");
+  }
+  if (auto peak = read_beneath(g.dir.get(), "memory.peak", 64)) u.memory_peak = strtoull(peak->c_str(), nullptr, 10);
+  return u;
+}
+
+}  // namespace h5i::os

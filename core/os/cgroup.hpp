@@ -1,0 +1,53 @@
+// Control groups: where a group of the session's own could be made, proved by making one. Never at the root of the
+// hierarchy, never in a v1 tree: those are the machine's.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/result.hpp"
+#include "core/base/unique_fd.hpp"
+
+namespace h5i::os {
+
+struct CgroupBase {
+  bool available = false;
+  std::string base;                      // absolute path of the directory that takes our groups
+  std::string via;                       // "delegated"
+  std::vector<std::string> controllers;  // that a child group there really got
+  std::string reason;                    // why not, in words
+};
+
+// `mountinfo` and `self_cgroup` are the texts of /proc/self/mountinfo and /proc/self/cgroup: where the unified hierarchy
+// is mounted, which group of it this process is in, and which controllers v1 trees hold. Pure.
+struct CgroupView {
+  std::string mount;                          // of cgroup2, empty when there is none
+  std::string own;                            // this process's group in it, "/" for the root
+  std::vector<std::string> held_by_v1;        // controllers with a v1 mount
+};
+CgroupView parse_cgroup_view(const std::string& mountinfo, const std::string& self_cgroup);
+
+// The trial: in the own group when it is delegated (writable, not the root): create, enable, limit, remove.
+CgroupBase find_cgroup_base();
+
+// A group for one run beneath `base`, with `limits` written (file name -> text). Removed by remove_cgroup.
+struct Cgroup {
+  UniqueFd dir;
+  std::string base, name;
+};
+Result<Cgroup> make_cgroup(const std::string& base, const std::string& name,
+                           const std::map<std::string, std::string>& limits);
+// Every process of it, by cgroup.kill, or one by one where the kernel lacks that file.
+Result<void> kill_cgroup(const Cgroup& group);
+Result<void> remove_cgroup(const Cgroup& group);
+
+struct CgroupUsage {
+  uint64_t user_us = 0, system_us = 0, memory_peak = 0;
+};
+// Fields that the group does not have stay 0.
+CgroupUsage cgroup_usage(const Cgroup& group);
+// "user_usec 12\nsystem_usec 3\n": the value of `key`, 0 when absent. Pure.
+uint64_t flat_keyed(const std::string& text, const std::string& key);
+
+}  // namespace h5i::os

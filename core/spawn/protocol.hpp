@@ -1,0 +1,75 @@
+// Messages of the spawner's channels. One packet is one message: a fixed header, then a body of exactly the length that
+// its kind asks for. The decoder refuses everything else, so that neither side trusts the other's sizes.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.hpp"
+
+namespace h5i::spawn {
+
+enum class Kind : uint16_t {
+  // host process -> spawner
+  start = 1,  // fds: plan (sealed memfd); body: StartBody
+  kill = 2,   // handle, body: KillBody
+  // core -> spawner
+  stdio = 10,     // fds: stdin, stdout, stderr; body: StdioBody. Before the workload is started
+  kill_all = 11,  // body: KillBody; everything, and nothing new is started
+  signal = 12,    // body: SignalBody, to the workload's process group
+  // spawner -> host process
+  started = 20,  // handle
+  refused = 21,  // text: what; body: RefusedBody
+  done = 22,     // handle, ResultBody, denials; for a canary fds: its output (sealed memfd)
+  // spawner -> core
+  workload = 30,  // handle, fds: pidfd of init (or of the workload when there is no init), the gate; body: WorkloadBody
+  denial = 31,    // handle, one denial: the first of its system call
+  ended = 32,     // handle, as `done`
+};
+
+struct Denial {
+  uint32_t syscall = 0;
+  int32_t err = 0;  // what it was answered with
+  uint64_t count = 0;
+};
+
+// How a spawn ended. The numbers of `status` are H5I_OUTCOME_* of the SDK.
+struct SpawnResult {
+  uint32_t status = 0;
+  int32_t code = 0;         // exit status or signal
+  int32_t exec_errno = 0;   // errno of the failed exec, 0 when the program started
+  int32_t setup_errno = 0;  // errno of the failed set-up step, 0 when set-up succeeded
+  uint32_t setup_step = 0;  // stage << 16 | index within the plan's list
+  std::string setup_text;   // the failed step in words, at most 127 bytes
+  uint64_t wall_us = 0, user_us = 0, system_us = 0, max_rss_kib = 0;
+  uint64_t survivors = 0;      // processes that were still there when the workload had ended, and were killed
+  bool usage_cgroup = false;   // the figures are the cgroup's; otherwise wait4's
+  bool incomplete = false;     // a process could not be killed, or the status was not reported: see setup_text
+  std::vector<Denial> denials;
+};
+
+struct Message {
+  Kind kind = Kind::start;
+  uint64_t handle = 0;
+  uint32_t what = 0;   // start: H5I_SPAWN_*; kill, kill_all: H5I_OUTCOME_*; signal: number; workload: init's pid;
+                       // stdio: 1 when it is the slave of a pty; refused: Errc
+  uint32_t extra = 0;  // workload: 1 when the pidfd is of h5i-init
+  std::string text;    // refused
+  SpawnResult result;  // done, ended; denial: result.denials[0]
+};
+
+constexpr size_t kMaxDenials = 1024;
+constexpr size_t kMaxPlan = 4u << 20;            // bytes of a plan document
+constexpr size_t kMaxCanaryOutput = 256u << 10;  // what h5i.host.spawn/1 promises
+
+std::string encode(const Message& message);
+// INVALID for anything that encode() does not write.
+Result<Message> decode(std::string_view packet);
+// How many descriptors belong to a message of this kind, at least and at most.
+struct FdCount {
+  size_t min, max;
+};
+FdCount fds_of(Kind kind);
+
+}  // namespace h5i::spawn
