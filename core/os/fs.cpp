@@ -1,17 +1,11 @@
 #include "core/os/fs.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstdio>
-#include <memory>
-
-#include "core/base/ids.hpp"
 #include "core/base/text.hpp"
 
 #ifndef MFD_EXEC
@@ -49,57 +43,7 @@ Error open_error(std::string_view path, int err) {
   return sys_error("open " + printable(path), err);
 }
 
-bool one_component(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos &&
-         name.find('\0') == std::string_view::npos;
-}
-
 bool has_nul(std::string_view s) { return s.find('\0') != std::string_view::npos; }
-
-struct DirCloser {
-  void operator()(DIR* d) const { closedir(d); }
-};
-
-Result<std::unique_ptr<DIR, DirCloser>> dir_stream(int dir) {
-  int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return sys_error("open directory for listing");
-  DIR* d = fdopendir(fd);
-  if (!d) {
-    int err = errno;
-    close(fd);
-    return sys_error("fdopendir", err);
-  }
-  return std::unique_ptr<DIR, DirCloser>(d);
-}
-
-Result<void> remove_beneath(int dir, const char* name, int depth) {
-  // Deeper than any path that a box can name (PATH_MAX / 2); relative walking could still build it by hand.
-  constexpr int kMaxDepth = 4096;
-  if (unlinkat(dir, name, 0) == 0 || errno == ENOENT) return {};
-  if (errno != EISDIR && errno != EPERM) return sys_error("remove " + printable(name));
-  if (unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
-  if (errno != ENOTEMPTY && errno != EEXIST) return sys_error("remove " + printable(name));
-  if (depth > kMaxDepth) return make_error(Errc::TOO_LARGE, "directory tree is too deep", printable(name));
-  int fd = openat2_retry(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, kBeneath);
-  if (fd < 0 && errno == EACCES) {
-    // A box may leave its directories without permissions; they are its owner's, so ours to open.
-    UniqueFd path(openat2_retry(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, kBeneath));
-    if (path && chmod(("/proc/self/fd/" + std::to_string(path.get())).c_str(), 0700) == 0)
-      fd = openat2_retry(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, kBeneath);
-    else
-      errno = EACCES;
-  }
-  if (fd < 0) return open_error(name, errno);
-  UniqueFd sub(fd);
-  auto names = H5I_TRY(list_dir(sub.get(), SIZE_MAX));
-  if (!names.empty()) {
-    struct stat st {};
-    if (fstat(sub.get(), &st) == 0 && (st.st_mode & 0300) != 0300) fchmod(sub.get(), 0700);
-  }
-  for (const std::string& n : names) H5I_TRY(remove_beneath(sub.get(), n.c_str(), depth + 1));
-  if (unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
-  return sys_error("remove directory " + printable(name));
-}
 
 }  // namespace
 
@@ -126,38 +70,9 @@ Result<UniqueFd> open_beneath(int dir, const std::string& rel, int flags, mode_t
   return UniqueFd(fd);
 }
 
-Result<UniqueFd> make_dirs_beneath(int dir, const std::string& rel, mode_t mode) {
-  UniqueFd at(fcntl(dir, F_DUPFD_CLOEXEC, 3));
-  if (!at) return sys_error("dup directory");
-  size_t i = 0;
-  while (i < rel.size()) {
-    size_t end = std::min(rel.find('/', i), rel.size());
-    std::string name = rel.substr(i, end - i);
-    i = end + 1;
-    if (name.empty() || name == ".") continue;
-    if (!one_component(name)) return make_error(Errc::PATH_ESCAPE, "refused path " + printable(rel));
-    if (mkdirat(at.get(), name.c_str(), mode) != 0 && errno != EEXIST) return sys_error("mkdir " + printable(rel));
-    at = H5I_TRY(open_beneath(at.get(), name, O_RDONLY | O_DIRECTORY));
-  }
-  return at;
-}
-
 Result<struct stat> stat_fd(int fd) {
   struct stat st {};
   if (fstat(fd, &st) != 0) return sys_error("fstat");
-  return st;
-}
-
-Result<struct stat> stat_beneath(int dir, const std::string& rel) {
-  if (rel.empty() || has_nul(rel)) return make_error(Errc::INVALID, "not a path: " + printable(rel));
-  size_t slash = rel.rfind('/');
-  UniqueFd parent;
-  if (slash != std::string::npos) parent = H5I_TRY(open_beneath(dir, rel.substr(0, slash), O_PATH | O_DIRECTORY));
-  std::string name = slash == std::string::npos ? rel : rel.substr(slash + 1);
-  if (!one_component(name)) return make_error(Errc::PATH_ESCAPE, "refused path " + printable(rel));
-  struct stat st {};
-  if (fstatat(parent ? parent.get() : dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
-    return sys_error("stat " + printable(rel));
   return st;
 }
 
@@ -197,50 +112,6 @@ Result<void> write_all(int fd, std::string_view b) {
     b.remove_prefix(static_cast<size_t>(n));
   }
   return {};
-}
-
-Result<void> write_atomic(int dir, const std::string& name, std::string_view bytes, mode_t mode, Durable durable) {
-  if (!one_component(name)) return make_error(Errc::PATH_ESCAPE, "refused name " + printable(name));
-  unsigned char r[8];
-  H5I_TRY(random_bytes(r, sizeof r));
-  std::string temp = "." + name.substr(0, 200) + "." + hex(r, sizeof r);
-  UniqueFd fd(openat(dir, temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
-  if (!fd) return sys_error("create a file beside " + printable(name));
-  auto fail = [&](Error e) {
-    unlinkat(dir, temp.c_str(), 0);
-    return e;
-  };
-  if (fchmod(fd.get(), mode) != 0) return fail(sys_error("fchmod"));
-  if (auto w = write_all(fd.get(), bytes); !w) return fail(std::move(w).error());
-  if (durable == Durable::yes && fsync(fd.get()) != 0) return fail(sys_error("fsync " + printable(name)));
-  if (renameat(dir, temp.c_str(), dir, name.c_str()) != 0) return fail(sys_error("rename to " + printable(name)));
-  if (durable == Durable::yes) {
-    UniqueFd d(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));  // `dir` may be O_PATH
-    if (!d || fsync(d.get()) != 0) return sys_error("fsync the directory of " + printable(name));
-  }
-  return {};
-}
-
-Result<std::vector<std::string>> list_dir(int dir, size_t limit) {
-  auto d = H5I_TRY(dir_stream(dir));
-  std::vector<std::string> out;
-  errno = 0;
-  while (dirent* e = readdir(d.get())) {
-    std::string_view n = e->d_name;
-    if (n == "." || n == "..") continue;
-    if (out.size() >= limit)
-      return make_error(Errc::TOO_LARGE, "directory has too many names", "limit " + std::to_string(limit));
-    out.emplace_back(n);
-    errno = 0;
-  }
-  if (errno != 0) return sys_error("read directory");
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-Result<void> remove_tree(int dir, const std::string& name) {
-  if (!one_component(name)) return make_error(Errc::PATH_ESCAPE, "refused name " + printable(name));
-  return remove_beneath(dir, name.c_str(), 0);
 }
 
 namespace {
