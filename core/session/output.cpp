@@ -1,0 +1,235 @@
+#include "core/session/output.hpp"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace h5i::session {
+namespace {
+
+constexpr size_t kChunk = 64u << 10;         // one read
+constexpr size_t kMaxPending = 256u << 10;   // shown bytes that wait for a slow reader before the box has to wait too
+constexpr size_t kBlockingChunk = 4096;      // PIPE_BUF: poll says writable means that a pipe takes this much at once
+
+bool null_device(const struct stat& st) { return S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3); }
+
+}  // namespace
+
+// ---- Capture --------------------------------------------------------------------------------------------------------
+
+Result<Capture> Capture::create(const std::string& dir) {
+  Capture c;
+  c.file_ = UniqueFd(open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!c.file_ && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
+    std::string name = dir + "/.capture-XXXXXX";
+    c.file_ = UniqueFd(mkostemp(name.data(), O_CLOEXEC));
+    if (c.file_) unlink(name.c_str());
+  }
+  if (!c.file_) return sys_error("create a capture file in " + dir);
+  return c;
+}
+
+Result<void> Capture::append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    ssize_t n = write(file_.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return sys_error("write captured output");
+    bytes.remove_prefix(static_cast<size_t>(n));
+    size_ += static_cast<uint64_t>(n);
+  }
+  return {};
+}
+
+Result<evidence::BlobRef> Capture::store(const std::string& blobs_dir) const {
+  if (size_ == 0) return evidence::put_blob(blobs_dir, {});
+  void* p = mmap(nullptr, size_, PROT_READ, MAP_SHARED, file_.get(), 0);
+  if (p == MAP_FAILED) return sys_error("map captured output");
+  auto ref = evidence::put_blob(blobs_dir, std::string_view(static_cast<const char*>(p), size_));
+  munmap(p, size_);
+  return ref;
+}
+
+Result<std::string> Capture::digest() const { return sha256_fd_hex(file_.get()); }
+
+// ---- ShowTarget -----------------------------------------------------------------------------------------------------
+
+ShowTarget::ShowTarget(int fd) {
+  struct stat st {};
+  if (fstat(fd, &st) < 0) return;  // closed by the caller: there is nobody to show anything to
+  terminal_ = isatty(fd);
+  socket_ = S_ISSOCK(st.st_mode);
+  // O_NONBLOCK belongs to the open file description, which we share with the caller's shell: a description of our own
+  // is what we may change. Files keep the shared one, for its offset.
+  if (terminal_ || S_ISFIFO(st.st_mode)) {
+    std::string path = "/proc/self/fd/" + std::to_string(fd);
+    fd_ = UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    nonblocking_ = fd_.valid();
+  }
+  if (!fd_) fd_ = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+}
+
+ssize_t ShowTarget::write(std::string_view bytes) {
+  if (!fd_) return -1;
+  if (!nonblocking_ && !socket_) bytes = bytes.substr(0, kBlockingChunk);
+  for (;;) {
+    ssize_t n = socket_ ? send(fd_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
+                        : ::write(fd_.get(), bytes.data(), bytes.size());
+    if (n >= 0) return n;
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+    fd_.reset();
+    return -1;
+  }
+}
+
+// ---- OutputStream ---------------------------------------------------------------------------------------------------
+
+OutputStream::OutputStream(UniqueFd source, ShowTarget target, Capture capture, CaptureBudget* budget, bool capture_on)
+    : source_(std::move(source)),
+      target_(std::move(target)),
+      capture_(std::move(capture)),
+      budget_(budget),
+      capture_on_(capture_on) {
+  fcntl(source_.get(), F_SETFL, fcntl(source_.get(), F_GETFL) | O_NONBLOCK);  // the read end is ours alone
+}
+
+void OutputStream::poll_entries(pollfd* in, pollfd* out) const {
+  bool room = pending_.size() < kMaxPending;
+  *in = {source_.valid() && room ? source_.get() : -1, POLLIN, 0};
+  // Also without anything to write: poll tells by POLLERR that the reader went away.
+  *out = {target_.open() ? target_.fd() : -1, static_cast<short>(pending_.empty() ? 0 : POLLOUT), 0};
+}
+
+void OutputStream::show() {
+  while (!pending_.empty()) {
+    ssize_t n = target_.write(pending_);
+    if (n == 0) return;
+    if (n < 0) {
+      pending_.clear();
+      discarded_ = true;
+      return;
+    }
+    pending_.erase(0, static_cast<size_t>(n));
+  }
+}
+
+Result<void> OutputStream::take(std::string redacted) {
+  uint64_t keep = std::min<uint64_t>(budget_->left, redacted.size());
+  if (capture_on_) {
+    if (keep < redacted.size()) truncated_ = true;
+    budget_->left -= keep;
+    H5I_TRY(capture_.append(std::string_view(redacted).substr(0, keep)));
+  }
+  if (!target_.open()) return {};
+  pending_ += target_.terminal() ? filter_.feed(redacted) : redacted;
+  return {};
+}
+
+Result<bool> OutputStream::read_once() {
+  char buf[kChunk];
+  ssize_t n = read(source_.get(), buf, sizeof buf);
+  if (n < 0 && errno == EINTR) return true;
+  if (n < 0 && errno == EAGAIN) return false;
+  if (n <= 0) {  // the end
+    source_.reset();
+    H5I_TRY(take(redactor_.finish()));
+    if (target_.open() && target_.terminal()) pending_ += filter_.finish();
+    return false;
+  }
+  bytes_ += static_cast<uint64_t>(n);
+  H5I_TRY(take(redactor_.feed(std::string_view(buf, static_cast<size_t>(n)))));
+  return true;
+}
+
+Result<void> OutputStream::handle(const pollfd& in, const pollfd& out) {
+  if (in.fd >= 0 && in.revents) H5I_TRY(read_once());
+  bool gone = out.fd >= 0 && (out.revents & (POLLERR | POLLNVAL));
+  if (gone) {
+    target_.close();
+    pending_.clear();
+    discarded_ = true;
+  }
+  show();
+  // As in any pipeline: a writer whose reader went away is told so by its next write.
+  if (discarded_ && source_.valid()) {
+    source_.reset();
+    H5I_TRY(take(redactor_.finish()));
+  }
+  return {};
+}
+
+Result<void> OutputStream::drain() {
+  while (source_.valid()) {
+    if (!H5I_TRY(read_once()) && source_.valid()) {
+      source_.reset();
+      H5I_TRY(take(redactor_.finish()));
+      if (target_.open() && target_.terminal()) pending_ += filter_.finish();
+    }
+  }
+  show();
+  return {};
+}
+
+// ---- InputPump ------------------------------------------------------------------------------------------------------
+
+Result<InputPump> InputPump::create(int fd) {
+  InputPump p;
+  struct stat st {};
+  bool closed = fstat(fd, &st) < 0;
+  if (closed || null_device(st)) {
+    p.box_end_ = UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!p.box_end_) return sys_error("open /dev/null");
+    return p;
+  }
+  if (S_ISFIFO(st.st_mode) && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) {
+    p.box_end_ = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+    if (!p.box_end_) return sys_error("dup of standard input");
+    return p;
+  }
+  int pipe_fds[2];
+  if (pipe2(pipe_fds, O_CLOEXEC) < 0) return sys_error("pipe2");
+  p.box_end_ = UniqueFd(pipe_fds[0]);
+  p.to_ = UniqueFd(pipe_fds[1]);
+  fcntl(p.to_.get(), F_SETFL, O_NONBLOCK);
+  p.from_ = fd;
+  p.terminal_ = isatty(fd);
+  return p;
+}
+
+void InputPump::close() {
+  to_.reset();
+  from_ = -1;
+  pending_.clear();
+}
+
+void InputPump::poll_entries(pollfd* in, pollfd* out) const {
+  // Reading a terminal from the background would stop us with SIGTTIN, whether or not the box wants input.
+  bool may_read = to_.valid() && pending_.empty() && (!terminal_ || tcgetpgrp(from_) == getpgrp());
+  *in = {may_read ? from_ : -1, POLLIN, 0};
+  *out = {to_.valid() ? to_.get() : -1, static_cast<short>(pending_.empty() ? 0 : POLLOUT), 0};
+}
+
+void InputPump::handle(const pollfd& in, const pollfd& out) {
+  if (out.fd >= 0 && (out.revents & (POLLERR | POLLNVAL))) return close();  // nobody in the box reads any more
+  if (in.fd >= 0 && in.revents) {
+    char buf[4096];
+    ssize_t n = read(from_, buf, sizeof buf);
+    if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) return close();
+    if (n > 0) pending_.assign(buf, static_cast<size_t>(n));
+  }
+  while (!pending_.empty()) {
+    ssize_t n = write(to_.get(), pending_.data(), pending_.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n < 0) return close();
+    pending_.erase(0, static_cast<size_t>(n));
+  }
+}
+
+}  // namespace h5i::session

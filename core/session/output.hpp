@@ -1,0 +1,108 @@
+// One output stream of a box: read from its pipe, redacted, captured up to a limit, shown to whoever runs h5i. Memory stays
+// flat however much the box writes, and a reader that is slow or gone never holds up the caller's poll loop.
+#pragma once
+#include <poll.h>
+
+#include <optional>
+#include <string>
+
+#include "core/base/json.hpp"
+#include "core/base/text.hpp"
+#include "core/base/unique_fd.hpp"
+#include "core/evidence/log.hpp"
+#include "core/evidence/redact.hpp"
+
+namespace h5i::session {
+
+// Bytes that may still be captured, shared by stdout and stderr of one run (resources.output).
+struct CaptureBudget {
+  uint64_t left = 0;
+};
+
+// An unlinked file: a capture may be as large as resources.output, which is no business of our memory.
+class Capture {
+ public:
+  static Result<Capture> create(const std::string& dir);
+  Result<void> append(std::string_view bytes);
+  uint64_t size() const { return size_; }
+  Result<evidence::BlobRef> store(const std::string& blobs_dir) const;
+  // SHA-256 of what was captured, for audit.capture none.
+  Result<std::string> digest() const;
+
+ private:
+  UniqueFd file_;
+  uint64_t size_ = 0;
+};
+
+// Where bytes are shown: a terminal, pipe, socket or file of the invoking user. Writes never block.
+class ShowTarget {
+ public:
+  // `fd`: the caller's 1 or 2 (borrowed). A closed one gives a target that discards.
+  explicit ShowTarget(int fd);
+  bool terminal() const { return terminal_; }
+  bool open() const { return fd_.valid(); }
+  int fd() const { return fd_.get(); }
+  // Bytes taken, 0 when it has no room now, -1 when nobody will ever read (it is closed then).
+  ssize_t write(std::string_view bytes);
+  void close() { fd_.reset(); }
+
+ private:
+  UniqueFd fd_;
+  bool terminal_ = false, socket_ = false, nonblocking_ = false;
+};
+
+class OutputStream {
+ public:
+  // `source`: read end of the box's pipe. `raw`: a pty of an interactive shell, whose bytes go through as they are.
+  OutputStream(UniqueFd source, ShowTarget target, Capture capture, CaptureBudget* budget, bool capture_on);
+
+  // What to poll for now; fd -1 entries are ignored by poll. `in` is the pipe, `out` the target.
+  void poll_entries(pollfd* in, pollfd* out) const;
+  Result<void> handle(const pollfd& in, const pollfd& out);
+  bool source_open() const { return source_.valid(); }
+  bool pending() const { return target_.open() && !pending_.empty(); }
+  // After the box is gone: reads what is still in the pipe (bounded by the pipe's size), ends redaction, closes the pipe.
+  Result<void> drain();
+  void drop_pending() { pending_.clear(); }
+
+  uint64_t bytes() const { return bytes_; }
+  bool truncated() const { return truncated_; }
+  const Capture& capture() const { return capture_; }
+  const std::map<std::string, uint64_t>& redactions() const { return redactor_.counts(); }
+  bool discarded() const { return discarded_; }  // the reader went away
+
+ private:
+  Result<bool> read_once();  // false: nothing more now
+  Result<void> take(std::string redacted);
+  void show();
+
+  UniqueFd source_;
+  ShowTarget target_;
+  Capture capture_;
+  CaptureBudget* budget_;
+  bool capture_on_, truncated_ = false, discarded_ = false;
+  evidence::Redactor redactor_;
+  TextFilter filter_{TextRules{.newlines = true, .colour = true}};
+  std::string pending_;
+  uint64_t bytes_ = 0;
+};
+
+// Where h5i's own standard input goes. A pipe or /dev/null is given to the box itself; anything else (a terminal above
+// all: whoever holds one can type into it, CVE-2005-4890 and its kind) is copied through a pipe.
+class InputPump {
+ public:
+  // The descriptor for the box is in box_end(); `fd` is the caller's 0 (borrowed).
+  static Result<InputPump> create(int fd);
+  UniqueFd take_box_end() { return std::move(box_end_); }
+  void poll_entries(pollfd* in, pollfd* out) const;
+  void handle(const pollfd& in, const pollfd& out);
+  void close();
+
+ private:
+  int from_ = -1;       // borrowed
+  UniqueFd to_, box_end_;
+  bool terminal_ = false;
+  std::string pending_;
+};
+
+}  // namespace h5i::session
