@@ -132,6 +132,7 @@ Result<SpawnWatch::Event> SpawnWatch::next(int64_t timeout_ms) {
       e.what = Event::What::workload;
       e.init_pid = static_cast<pid_t>(r->message.what);
       e.has_init = r->message.extra == 1;
+      e.plan_digest = std::move(r->message.text);
       e.pidfd = std::move(r->fds[0]);
       e.gate = std::move(r->fds[1]);
       return e;

@@ -78,6 +78,7 @@ class SpawnWatch {
     pid_t init_pid = 0;    // workload: that process
     bool has_init = false;
     UniqueFd gate;         // workload: for Gate
+    std::string plan_digest;  // workload: canonical_digest() of the plan that the spawner executes
     Denial denial;
     SpawnResult result;    // ended
   };

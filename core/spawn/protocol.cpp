@@ -38,6 +38,8 @@ struct DenialBody {
 };
 static_assert(sizeof(DenialBody) == 16);
 
+constexpr size_t kDigestText = 64;
+
 bool has_result(Kind k) { return k == Kind::done || k == Kind::ended; }
 
 bool known(uint16_t k) {
@@ -122,6 +124,7 @@ std::string encode(const Message& m) {
   std::string body;
   if (has_result(m.kind)) body = result_bytes(m.result);
   if (m.kind == Kind::refused) body = m.text.substr(0, kMaxText);
+  if (m.kind == Kind::workload) body = m.text;
   if (m.kind == Kind::denial) {
     Denial d = m.result.denials.empty() ? Denial{} : m.result.denials[0];
     put(body, DenialBody{d.syscall, d.err, d.count});
@@ -149,6 +152,10 @@ Result<Message> decode(std::string_view packet) {
     if (!parse_result(packet, &m.result)) return bad("malformed result");
   } else if (m.kind == Kind::refused) {
     if (packet.size() > kMaxText) return bad("text is too long");
+    m.text = std::string(packet);
+  } else if (m.kind == Kind::workload) {
+    if (packet.size() != kDigestText || packet.find_first_not_of("0123456789abcdef") != std::string_view::npos)
+      return bad("no digest of the plan");
     m.text = std::string(packet);
   } else if (m.kind == Kind::denial) {
     DenialBody d;

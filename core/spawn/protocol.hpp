@@ -55,7 +55,7 @@ struct Message {
   uint32_t what = 0;   // start: H5I_SPAWN_*; kill, kill_all: H5I_OUTCOME_*; signal: number; workload: init's pid;
                        // stdio: 1 when it is the slave of a pty; refused: Errc
   uint32_t extra = 0;  // workload: 1 when the pidfd is of h5i-init
-  std::string text;    // refused
+  std::string text;    // refused: what; workload: canonical_digest() of the plan document that is executed, 64 hex digits
   SpawnResult result;  // done, ended; denial: result.denials[0]
 };
 
