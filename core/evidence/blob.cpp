@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include "core/base/text.hpp"
+#include "core/evidence/files.hpp"
 #include "core/evidence/log.hpp"
 
 namespace h5i::evidence {
@@ -27,16 +28,6 @@ bool present(int dir, const std::string& name, uint64_t size) {
   struct stat st {};
   return fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
          static_cast<uint64_t>(st.st_size) == size;
-}
-
-Result<void> write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    ssize_t n = write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return sys_error("write");
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return {};
 }
 
 }  // namespace

@@ -66,39 +66,61 @@ void blame_link(ChainReport& r, LineReader& in, uint64_t i, const Step& s, const
     blame(r, Errc::LOG_CHAIN, i, "changed: it does not carry the digest of the record before it");
 }
 
-}  // namespace
+// Two of the first three records decide whose log it is, so that one that was exchanged is the one that is named.
+Result<std::string> owner(LineReader& in) {
+  std::vector<std::string> ids;
+  Line line;
+  while (ids.size() < 3 && H5I_TRY(in.next(&line))) {
+    Step s = take_step(line);
+    if (s.readable)
+      ids.push_back(s.link.log_id);
+    else if (ids.empty())
+      break;
+  }
+  in.seek(0);
+  if (ids.size() == 3 && ids[1] == ids[2]) return ids[1];
+  return ids.empty() ? std::string() : ids[0];
+}
 
-Result<ChainReport> examine_chain(const std::string& path, const std::optional<std::string>& expected_log_id,
-                                  const std::optional<Anchor>& anchor) {
-  LineReader in = H5I_TRY(LineReader::open(path));
-  ChainReport r;
-  if (expected_log_id) r.head = {*expected_log_id, 0, first_prev(*expected_log_id)};
+Result<void> walk(LineReader& in, ChainReport& r, const std::optional<Anchor>& anchor) {
   Line line;
   while (H5I_TRY(in.next(&line))) {
     uint64_t i = r.head.count;
     Step s = take_step(line);
     if (!s.readable) {
       blame(r, Errc::LOG_CHAIN, i, s.why);
-      return r;
+      return {};
     }
-    if (r.head.log_id.empty()) r.head = {s.link.log_id, 0, first_prev(s.link.log_id)};
     if (s.link.log_id != r.head.log_id) {
       blame(r, Errc::LOG_FOREIGN, i,
             "belongs to log " + printable(s.link.log_id, {.limit = 64}) + ", not to " + r.head.log_id);
-      return r;
+      return {};
     }
     if (s.link.seq != i) {
       blame(r, Errc::LOG_CHAIN, i, "numbered " + std::to_string(s.link.seq) + ": removed, added or moved");
-      return r;
+      return {};
     }
     if (s.link.prev != r.head.digest) {
       blame_link(r, in, i, s, anchor);
-      return r;
+      return {};
     }
     r.head = {r.head.log_id, i + 1, s.digest};
+    r.bytes = line.offset + line.text.size() + 1;
     if (anchor && anchor->count == i + 1) r.digest_at_anchor = s.digest;
   }
-  if (!anchor) return r;
+  return {};
+}
+
+}  // namespace
+
+Result<ChainReport> examine_chain(const std::string& path, const std::optional<std::string>& expected_log_id,
+                                  const std::optional<Anchor>& anchor) {
+  LineReader in = H5I_TRY(LineReader::open(path));
+  ChainReport r;
+  std::string id = expected_log_id ? *expected_log_id : H5I_TRY(owner(in));
+  r.head = {id, 0, first_prev(id)};
+  H5I_TRY(walk(in, r, anchor));
+  if (!anchor || r.broken) return r;
   if (r.head.count < anchor->count) {
     blame(r, Errc::LOG_TRUNCATED, r.head.count,
           "missing: the signed head counts " + std::to_string(anchor->count) + " records, " +
@@ -106,6 +128,32 @@ Result<ChainReport> examine_chain(const std::string& path, const std::optional<s
   } else if (anchor->count > 0 && r.digest_at_anchor != anchor->digest) {
     blame(r, Errc::LOG_CHAIN, anchor->count - 1, "changed: it or one before it is not what was signed");
   }
+  return r;
+}
+
+Result<ChainReport> continue_chain(const std::string& path, const std::string& log_id, const Anchor& from,
+                                   uint64_t bytes) {
+  LineReader in = H5I_TRY(LineReader::open(path));
+  ChainReport r;
+  r.head = {log_id, from.count, from.digest};
+  r.bytes = bytes;
+  if (in.size() < bytes) {
+    blame(r, Errc::LOG_TRUNCATED, from.count - 1, "missing: the log is shorter than when it was signed");
+    return r;
+  }
+  // The record that ends there is within the last kMaxLine bytes before.
+  uint64_t start = bytes > kMaxLine + 1 ? bytes - kMaxLine - 1 : 0;
+  in.seek(start);
+  Line line;
+  std::string digest;
+  while (H5I_TRY(in.next(&line)) && line.offset < bytes)
+    digest = line.complete && line.offset + line.text.size() + 1 == bytes ? sha256_hex(line.text) : std::string();
+  if (digest != from.digest) {
+    blame(r, Errc::LOG_CHAIN, from.count - 1, "changed: it or one before it is not what was signed");
+    return r;
+  }
+  in.seek(bytes);
+  H5I_TRY(walk(in, r, {}));
   return r;
 }
 

@@ -11,7 +11,8 @@ struct Anchor {
 };
 
 struct ChainReport {
-  Head head;  // of what was read; log_id is the first record's
+  Head head;           // of what was read
+  uint64_t bytes = 0;  // up to the end of the last good record
   bool broken = false;
   Errc code = Errc::OK;  // LOG_CHAIN, LOG_FOREIGN or LOG_TRUNCATED when broken
   uint64_t bad = 0;      // index of the first bad record
@@ -23,6 +24,11 @@ struct ChainReport {
 // differs from it is broken too; without one, a change of the last record cannot be seen.
 Result<ChainReport> examine_chain(const std::string& path, const std::optional<std::string>& expected_log_id = {},
                                   const std::optional<Anchor>& anchor = {});
+
+// From a point that was checked before (`from.count` records in `bytes` bytes with the digest `from.digest`) to the
+// end. Broken at record from.count-1 when the log does not hold that point.
+Result<ChainReport> continue_chain(const std::string& path, const std::string& log_id, const Anchor& from,
+                                   uint64_t bytes);
 
 // "record N: why" as an Error.
 Error chain_error(const std::string& path, const ChainReport& report);

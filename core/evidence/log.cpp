@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "core/base/text.hpp"
+#include "core/evidence/files.hpp"
 #include "core/evidence/record.hpp"
 
 namespace h5i::evidence {
@@ -95,8 +96,7 @@ Result<Head> head_at(int fd, uint64_t end) {
 }
 
 Result<void> sync_parent(const std::string& path) {
-  size_t slash = path.rfind('/');
-  std::string dir = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  std::string dir = parent_directory(path);
   UniqueFd d(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!d) return sys_error("open the log's directory");
   if (fsync(d.get()) != 0) return sys_error("fsync of the log's directory");
@@ -212,6 +212,15 @@ Result<Head> Log::append(const Record& r) {
   H5I_TRY(refresh());
   H5I_TRY(write_record(r));
   return head_;
+}
+
+Result<Head> read_head(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  if (!fd) return sys_error("cannot open " + printable(path));
+  uint64_t size = H5I_TRY(size_of(fd.get()));
+  uint64_t end = H5I_TRY(line_start(fd.get(), size));
+  if (end == 0) return Head{};
+  return head_at(fd.get(), end);
 }
 
 Result<void> Log::flush() {

@@ -69,6 +69,10 @@ class Log {
   uint64_t size_limit_ = UINT64_MAX;  // RLIMIT_FSIZE when the log was opened
 };
 
+// The head of a log from its last whole line, without opening it for writing and without checking the chain. Count 0
+// when it holds no record.
+Result<Head> read_head(const std::string& path);
+
 // Calls `each` for every record in order until it returns false. Checks nothing of the chain; CORRUPT on a bad line.
 Result<void> read_log(const std::string& path, const std::function<bool(uint64_t index, const Json& record)>& each);
 
