@@ -89,6 +89,10 @@ struct UserDirs {
   static Result<UserDirs> from_environment();
 };
 
+// Makes a directory of h5i's own and its missing parents, mode 0700 whatever the umask; DENIED when it is somebody else's.
+// An existing one that others could enter is closed to them.
+Result<UniqueFd> make_private_directory(const std::string& path);
+
 // All boxes that are visible from `cwd`: those of the repository around it and the detached ones of the user.
 struct BoxEntry {
   BoxName name;
