@@ -1,0 +1,102 @@
+#include "plan.hpp"
+
+#include "baked.hpp"
+#include "limits.hpp"
+
+namespace h5i::tier_process {
+namespace {
+
+using json::Object;
+
+constexpr uint64_t kRootBytes = 16u << 20, kRootInodes = 16384;  // names and small files only
+constexpr int kUmask = 022;
+// What a hostname, a name service and a program's own name look-up agree on without a network; see /etc/hosts in the box.
+constexpr const char* kHostname = "box";
+constexpr uint64_t kScopeAbstractSockets = 1, kScopeSignals = 2;
+
+json::Value landlock(const HostFacts& facts, json::Array rules) {
+  uint64_t scoped = facts.landlock_abi >= 6 ? kScopeAbstractSockets | kScopeSignals : 0;
+  // TCP rights are left to the network namespace: a rule names one port, and the box's own loopback has all of them.
+  return Object{{"abi", facts.landlock_abi}, {"handled_fs", landlock_rights(facts.landlock_abi)}, {"handled_net", 0},
+                {"scoped", scoped}, {"rules", std::move(rules)}};
+}
+
+json::Value seccomp(const Request& request) {
+  const BakedFilter& filter = baked_filter(native_arch(), request.unix_sockets);
+  Object notify{{"default", kDefaultErrno}};
+  for (uint32_t i = 0; i < filter.errno_count; i++)
+    notify.append_unchecked(std::to_string(filter.errnos[i].number), filter.errnos[i].value);
+  return Object{{"program", filter.program_base64}, {"sha256", filter.sha256}, {"notify", std::move(notify)}};
+}
+
+// Everything of the policy that this tier does not hold here. The rest is held by view, filter, limits, or the core.
+void declare(const Request& request, const HostFacts& facts, std::vector<NotEnforced>& out) {
+  out.push_back({"proc.tools", "first-program-only",
+                 "tools limits the program that h5i starts; what that program starts is not limited"});
+  if (request.host_network) {
+    out.push_back({"net.host-loopback", "host-network", "net.mode host: services on the host's loopback are reachable"});
+    if (request.unix_sockets && facts.landlock_abi < 6)
+      out.push_back({"net.abstract-sockets", "landlock-abi",
+                     "net.mode host with net.unix: abstract sockets of the host are reachable before Landlock ABI 6"});
+  }
+  if (!request.loopback.empty())
+    out.push_back({"net.loopback", "no-uplink", "this tier has no uplink: ports of the host's loopback cannot be reached from "
+                                                "a network namespace of the box"});
+}
+
+}  // namespace
+
+sdk::Result<Plan> build_plan(const Request& request, const HostFacts& facts, const HostView& host) {
+  if (facts.landlock_abi < 1)
+    return sdk::failure(H5I_E_TIER_PROBE_MISSING, "landlock: this kernel has none, or it is not enabled");
+  View view = H5I_SDK_TRY(build_view(request, facts, host));
+  Limits limits = H5I_SDK_TRY(build_limits(request, facts));
+
+  std::vector<NotEnforced> unheld;
+  declare(request, facts, unheld);
+  unheld.insert(unheld.end(), limits.not_enforced.begin(), limits.not_enforced.end());
+  unheld.insert(unheld.end(), view.not_enforced.begin(), view.not_enforced.end());
+  json::Array not_enforced;
+  for (NotEnforced& n : unheld) not_enforced.push_back(Object{{"field", n.field}, {"reason", n.reason}, {"detail", n.detail}});
+
+  json::Array namespaces{"user", "mnt", "pid", "ipc", "uts", "cgroup"};
+  if (!request.host_network) namespaces.push_back("net");
+  json::Array exec, argv;
+  for (const std::string& path : request.exec) exec.push_back(path);
+  for (const std::string& word : request.argv) argv.push_back(word);
+  Object env;
+  for (const auto& [name, value] : request.env) env.append_unchecked(name, value);
+
+  Plan plan;
+  plan.placeholders = std::move(view.placeholders);
+  plan.document = Object{
+      {"schema", "h5i.plan/1"},
+      {"tier", "process"},
+      {"namespaces", std::move(namespaces)},
+      {"nested_user", true},
+      {"ids", Object{{"inside_uid", request.box_uid}, {"inside_gid", request.box_gid}, {"outside_uid", request.box_uid},
+                     {"outside_gid", request.box_gid}}},
+      {"identity_map", false},
+      {"root", Object{{"size", kRootBytes}, {"inodes", kRootInodes}}},
+      {"mounts", std::move(view.mounts)},
+      {"hostname", kHostname},
+      {"loopback", !request.host_network},
+      {"cwd", request.cwd.empty() ? request.work : request.cwd},
+      {"exec", std::move(exec)},
+      {"argv", std::move(argv)},
+      {"env", std::move(env)},
+      {"umask", kUmask},
+      {"rlimits", std::move(limits.rlimits)},
+      {"cgroup", std::move(limits.cgroup)},
+      {"capabilities", "none"},
+      {"no_new_privs", true},
+      {"landlock", landlock(facts, std::move(view.landlock_rules))},
+      {"seccomp", seccomp(request)},
+      {"init", true},
+      {"canary", nullptr},
+      {"not_enforced", std::move(not_enforced)},
+  };
+  return plan;
+}
+
+}  // namespace h5i::tier_process

@@ -1,0 +1,82 @@
+// The process tier: plugin of h5i.tier/1. Verbs here; what they decide is in plan.hpp, probe.hpp, verify.hpp.
+#include <unistd.h>
+
+#include "plan.hpp"
+#include "private_dirs.hpp"
+#include "probe.hpp"
+#include "verify.hpp"
+
+namespace h5i::tier_process {
+namespace {
+
+sdk::Result<sdk::Outcome> outcome_of(const sdk::SpawnResult& result) {
+  const h5i_spawn_result& raw = result.raw;
+  if (raw.exec_errno != 0) {
+    bool absent = raw.exec_errno == ENOENT || raw.exec_errno == ENOTDIR;
+    return sdk::failure(absent ? H5I_E_EXEC_NOT_FOUND : H5I_E_EXEC_NOT_EXECUTABLE, std::string("exec: ") + strerror(raw.exec_errno),
+                        raw.exec_errno);
+  }
+  if (raw.setup_errno != 0 || raw.status == H5I_OUTCOME_SETUP_FAILED)
+    return sdk::failure(H5I_E_TIER_SETUP,
+                        "set-up of the box failed at: " + std::string(raw.setup_text, strnlen(raw.setup_text, sizeof raw.setup_text)),
+                        raw.setup_errno);
+  int32_t reason = raw.status == H5I_OUTCOME_TIMEOUT     ? static_cast<int32_t>(H5I_E_RUN_DEADLINE)
+                   : raw.status == H5I_OUTCOME_VIOLATION ? static_cast<int32_t>(H5I_E_RUN_VIOLATION)
+                   : raw.status == H5I_OUTCOME_CANCELLED ? static_cast<int32_t>(H5I_E_CANCELLED)
+                                                         : 0;
+  return sdk::Outcome{raw.status, raw.code, reason};
+}
+
+class ProcessTier final : public sdk::Tier {
+ public:
+  sdk::Result<json::Value> probe() override { return probe_document(probe_components(facts(), geteuid() == 0)); }
+
+  sdk::Result<json::Value> plan(const json::Value& document) override {
+    Request request = H5I_SDK_TRY(read_request(document));
+    return H5I_SDK_TRY(build_plan(request, facts(), view_)).document;
+  }
+
+  sdk::Result<json::Value> verify_exec(const json::Value& document) override {
+    Request request = H5I_SDK_TRY(read_request(document));
+    H5I_SDK_TRY(prepare_private_dirs(request));
+    Plan plan = H5I_SDK_TRY(build_plan(request, facts(), view_));
+    std::vector<std::string> made = absent_now(plan.placeholders);
+    auto result = verify(host(), request, plan);
+    remove_placeholders(made);
+    return result;
+  }
+
+  sdk::Result<sdk::Outcome> run(const json::Value& document) override {
+    Request request = H5I_SDK_TRY(read_request(document));
+    if (request.argv.empty()) return sdk::failure(H5I_E_INVALID, "run: the request has no command");
+    H5I_SDK_TRY(prepare_private_dirs(request));
+    Plan plan = H5I_SDK_TRY(build_plan(request, facts(), view_));
+    std::vector<std::string> made = absent_now(plan.placeholders);
+    auto ended = started_and_waited(plan.document);
+    remove_placeholders(made);
+    if (!ended) return ended.error();
+    return outcome_of(*ended);
+  }
+
+  // Everything of a run lives in namespaces that end with its first process; the spawner's own sweep does the rest.
+  sdk::Status cleanup(std::string_view) override { return {}; }
+
+ private:
+  sdk::Result<sdk::SpawnResult> started_and_waited(const json::Value& plan) {
+    uint64_t handle = H5I_SDK_TRY(host().start(plan, H5I_SPAWN_WORKLOAD));
+    return host().wait(handle);
+  }
+
+  HostFacts facts() {
+    HostFacts f = read_facts();
+    if (auto group = host().cgroup()) f.cgroup = *group;
+    return f;
+  }
+
+  RealHostView view_;
+};
+
+}  // namespace
+}  // namespace h5i::tier_process
+
+H5I_EXPORT_PLUGIN(h5i::tier_process::ProcessTier, H5I_PLUGIN_ID, H5I_PLUGIN_VERSION)

@@ -1,0 +1,33 @@
+// The box's file view: which parts of the host are mounted where, with which flags, and the Landlock rules that say the
+// same a second time. Decides only; the host's spawner mounts.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "host_view.hpp"
+#include "request.hpp"
+
+namespace h5i::tier_process {
+
+struct NotEnforced {
+  std::string field, reason, detail;
+};
+
+struct View {
+  json::Array mounts;          // entries of h5i.plan/1, in order
+  json::Array landlock_rules;  // {path, access}
+  std::vector<NotEnforced> not_enforced;
+  // Denied names that are not there on the host: the mask needs a node to stand on, which is removed after the run.
+  std::vector<std::string> placeholders;
+};
+
+// What Landlock of this ABI can decide about files; the whole set is handled.
+uint64_t landlock_rights(int abi);
+
+// POLICY_PATH, POLICY_SOCKET, POLICY_FIELD_TIER.
+sdk::Result<View> build_view(const Request& request, const HostFacts& facts, const HostView& host);
+
+// Host directories behind fs.private, one a row of request.private_dirs; run() makes them.
+std::string private_source(const Request& request, const PrivateDir& directory);
+
+}  // namespace h5i::tier_process
