@@ -1,0 +1,171 @@
+#include "core/gate/rules.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/base/text.hpp"
+
+namespace h5i::gate {
+namespace {
+
+// Length of a character that HFS+ leaves out when it compares names, 0 for any other (the list of git's utf8.c and of
+// Apple's technical note 1150).
+size_t hfs_ignored(std::string_view s) {
+  auto b = [&](size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  if (b(0) == 0xE2 && b(1) == 0x80 && ((b(2) >= 0x8C && b(2) <= 0x8F) || (b(2) >= 0xAA && b(2) <= 0xAE))) return 3;  // U+200C..F, 202A..E
+  if (b(0) == 0xE2 && b(1) == 0x81 && b(2) >= 0xAA && b(2) <= 0xAF) return 3;                                          // U+206A..F
+  if (b(0) == 0xEF && b(1) == 0xBB && b(2) == 0xBF) return 3;                                                          // U+FEFF
+  return 0;
+}
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// The name as a file system may see it: lower case, ignored characters gone, cut at ':' and of trailing dots and spaces.
+std::string folded(std::string_view name) {
+  std::string out;
+  for (size_t i = 0; i < name.size();) {
+    if (size_t skip = hfs_ignored(name.substr(i))) {
+      i += skip;
+      continue;
+    }
+    if (name[i] == ':') break;
+    out += lower(name[i++]);
+  }
+  while (!out.empty() && (out.back() == '.' || out.back() == ' ')) out.pop_back();
+  return out;
+}
+
+Violation violation(Errc rule, const std::string& path, std::string detail) { return {rule, path, std::move(detail)}; }
+
+std::vector<std::string_view> split(std::string_view s, char at) {
+  std::vector<std::string_view> out;
+  for (size_t i = 0;;) {
+    size_t next = s.find(at, i);
+    out.push_back(s.substr(i, next == std::string_view::npos ? next : next - i));
+    if (next == std::string_view::npos) return out;
+    i = next + 1;
+  }
+}
+
+}  // namespace
+
+bool disguised(std::string_view name, std::string_view dot_name, std::string_view ntfs_short) {
+  for (std::string_view part : split(name, '\\')) {
+    std::string f = folded(part);
+    if (f == dot_name) return true;
+    // NTFS keeps a short name for each: the first one is NAME~1, later ones up to ~4, then a hash of four digits.
+    if (!ntfs_short.empty() && f.size() > ntfs_short.size() && f.compare(0, ntfs_short.size(), ntfs_short) == 0 && f[ntfs_short.size()] == '~') {
+      std::string_view digits = std::string_view(f).substr(ntfs_short.size() + 1);
+      if (!digits.empty() && std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) return true;
+    }
+  }
+  return false;
+}
+
+bool disguised_git(std::string_view name) { return disguised(name, ".git", "git"); }
+
+std::optional<Violation> check_name(std::string_view name, const std::string& path, bool base_had) {
+  if (name.empty() || name == "." || name == "..") return violation(Errc::GATE_PATH, path, "an empty, '.' or '..' component");
+  if (disguised_git(name)) return violation(Errc::GATE_DOTGIT, path, "the name is .git to some file system or program");
+  if (name.size() > kMaxName) return violation(Errc::GATE_NAME, path, "a name of more than 255 bytes");
+  for (char c : name)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return violation(Errc::GATE_NAME, path, "a control character in the name");
+  if (!valid_utf8(name) && !base_had) return violation(Errc::GATE_ENCODING, path, "the name is not UTF-8");
+  return std::nullopt;
+}
+
+std::optional<Violation> check_path(const std::string& path, bool base_had) {
+  if (path.empty() || path[0] == '/') return violation(Errc::GATE_PATH, path, "an absolute or empty path");
+  if (path.size() > kMaxPath) return violation(Errc::GATE_NAME, path, "a path of more than 4096 bytes");
+  if (path.find('\0') != std::string::npos) return violation(Errc::GATE_NAME, path, "a zero byte in the path");
+  for (std::string_view part : split(path, '/'))
+    if (auto v = check_name(part, path, base_had)) return v;
+  return std::nullopt;
+}
+
+std::vector<Violation> check_tree(const git::Tree& tree) {
+  std::vector<Violation> out;
+  for (const git::Entry& e : tree) {
+    if (auto v = check_path(e.path, true)) out.push_back(*v);
+    uint32_t mode = git::plain_mode(e.mode);
+    if (mode != git::kFile && mode != git::kExecutable && mode != git::kLink && mode != git::kGitlink)
+      out.push_back(violation(Errc::GATE_SPECIAL, e.path, "an entry of an unknown kind"));
+  }
+  return out;
+}
+
+LinkLeads resolve_link(const std::string& link_path, const std::string& target,
+                       const std::function<std::optional<std::string>(const std::string&)>& target_of) {
+  constexpr int kMaxFollowed = 40;  // the kernel's limit
+  if (target.empty()) return LinkLeads::LOOP;
+  std::vector<std::string> at;  // directory that is being walked
+  for (std::string_view part : split(link_path, '/')) at.emplace_back(part);
+  at.pop_back();
+  std::vector<std::string> todo;  // components still to walk, the next one last
+  auto push = [&](std::string_view path) {
+    auto parts = split(path, '/');
+    for (auto it = parts.rbegin(); it != parts.rend(); ++it) todo.emplace_back(*it);
+  };
+  if (target[0] == '/') return LinkLeads::OUTSIDE;
+  push(target);
+  int followed = 0;
+  while (!todo.empty()) {
+    std::string part = std::move(todo.back());
+    todo.pop_back();
+    if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      if (at.empty()) return LinkLeads::OUTSIDE;
+      at.pop_back();
+      continue;
+    }
+    if (disguised_git(part)) return LinkLeads::GIT;
+    at.push_back(part);
+    std::string path;
+    for (const std::string& p : at) path += (path.empty() ? "" : "/") + p;
+    if (auto next = target_of(path)) {
+      if (++followed > kMaxFollowed) return LinkLeads::LOOP;
+      at.pop_back();
+      if (next->empty()) return LinkLeads::LOOP;
+      if ((*next)[0] == '/') return LinkLeads::OUTSIDE;
+      push(*next);
+    }
+  }
+  return LinkLeads::INSIDE;
+}
+
+std::optional<Violation> check_link(const std::string& path, const std::string& target, bool keep_links,
+                                    const std::function<std::optional<std::string>(const std::string&)>& target_of) {
+  // git itself refuses to follow these two when they are links; other programs do not.
+  std::string name = path.substr(path.rfind('/') + 1);
+  if (disguised(name, ".gitmodules", "gitmod") || disguised(name, ".gitattributes", "gitatt"))
+    return violation(Errc::GATE_DOTGIT, path, "git's own file as a symbolic link");
+  switch (resolve_link(path, target, target_of)) {
+    case LinkLeads::INSIDE: return std::nullopt;
+    case LinkLeads::GIT: return violation(Errc::GATE_DOTGIT, path, "the link leads into .git: " + printable(target));
+    case LinkLeads::LOOP: return violation(Errc::GATE_SYMLINK_OUT, path, "the link cannot be resolved: " + printable(target));
+    case LinkLeads::OUTSIDE:
+      if (keep_links) return std::nullopt;
+      return violation(Errc::GATE_SYMLINK_OUT, path, "the link leaves the work tree: " + printable(target));
+  }
+  return std::nullopt;
+}
+
+std::optional<Violation> check_mode(unsigned mode, const std::string& path) {
+  switch (mode & S_IFMT) {
+    case S_IFREG:
+      // Set-group-id on a directory is how some systems hand down a group; on a file it runs as that group.
+      if (mode & (S_ISUID | S_ISGID)) return violation(Errc::GATE_SETID, path, mode & S_ISUID ? "set-user-id" : "set-group-id");
+      return std::nullopt;
+    case S_IFDIR:
+    case S_IFLNK: return std::nullopt;
+    case S_IFIFO: return violation(Errc::GATE_SPECIAL, path, "a fifo");
+    case S_IFSOCK: return violation(Errc::GATE_SPECIAL, path, "a socket");
+    case S_IFCHR: return violation(Errc::GATE_SPECIAL, path, "a character device");
+    case S_IFBLK: return violation(Errc::GATE_SPECIAL, path, "a block device");
+    default: return violation(Errc::GATE_SPECIAL, path, "a file of an unknown kind");
+  }
+}
+
+}  // namespace h5i::gate
