@@ -90,11 +90,12 @@ Result<LoadedPlugin> load(UniqueFd library, const Expected& expected) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
     return make_error(Errc::PLUGIN_LOAD, "the library of " + expected.id + " cannot be mapped", dl_text());
-  auto* entry = static_cast<const h5i_plugin_entry*>(dlsym(handle, H5I_ENTRY_SYMBOL));
-  if (entry == nullptr)
+  LoadedPlugin loaded{library.release(), nullptr, expected.digest};
+  loaded.entry = static_cast<const h5i_plugin_entry*>(dlsym(handle, H5I_ENTRY_SYMBOL));
+  if (loaded.entry == nullptr)
     return make_error(Errc::PLUGIN_EXPORTS, "the library of " + expected.id + " has no entry", dl_text());
-  H5I_TRY(check_entry(entry, facts.exported[0].size, expected));
-  return LoadedPlugin{std::move(library), entry, expected.digest};
+  H5I_TRY(check_entry(loaded.entry, facts.exported[0].size, expected));
+  return loaded;
 }
 
 }  // namespace h5i::plugin

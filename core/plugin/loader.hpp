@@ -16,10 +16,10 @@ struct Expected {
   PluginDigest digest;
 };
 
-// The library stays mapped and its descriptor open until the process ends: a descriptor number that is used again could
-// otherwise make dlopen("/proc/self/fd/N") answer with the library that had the number before.
+// Once mapped, the library stays mapped and its descriptor open until the process ends, also when it is then refused: a
+// descriptor number that is used again would make dlopen("/proc/self/fd/N") answer with the library that had the number.
 struct LoadedPlugin {
-  UniqueFd fd;
+  int descriptor = -1;  // owned by nobody, on purpose
   const h5i_plugin_entry* entry = nullptr;
   PluginDigest digest;
 };
