@@ -1,0 +1,93 @@
+#include "core/spawn/walk.hpp"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+#include "core/base/ids.hpp"
+#include "core/os/fs.hpp"
+
+namespace h5i::spawn {
+
+std::vector<pid_t> descendants_of(pid_t root, const std::map<pid_t, pid_t>& parents) {
+  std::multimap<pid_t, pid_t> children;
+  for (auto [pid, parent] : parents)
+    if (pid != root) children.emplace(parent, pid);
+  std::vector<pid_t> out{root};
+  for (size_t i = 0; i < out.size(); i++) {
+    auto [from, to] = children.equal_range(out[i]);
+    for (auto at = from; at != to; ++at) out.push_back(at->second);
+  }
+  out.erase(out.begin());
+  return out;
+}
+
+std::map<pid_t, pid_t> process_parents() {
+  std::map<pid_t, pid_t> out;
+  DIR* proc = opendir("/proc");
+  if (!proc) return out;
+  while (dirent* e = readdir(proc)) {
+    char* end = nullptr;
+    long pid = strtol(e->d_name, &end, 10);
+    if (pid <= 0 || *end) continue;
+    auto stat = os::read_file("/proc/" + std::string(e->d_name) + "/stat", 4096);
+    if (!stat) continue;
+    size_t paren = stat->rfind(')');  // the name may hold anything
+    if (paren == std::string::npos || stat->size() < paren + 5) continue;
+    char state = (*stat)[paren + 2];
+    if (state == 'Z' || state == 'X') continue;
+    out[static_cast<pid_t>(pid)] = static_cast<pid_t>(strtol(stat->c_str() + paren + 4, nullptr, 10));
+  }
+  closedir(proc);
+  return out;
+}
+
+void reap_children(const Reaped& reaped) {
+  for (;;) {
+    int status = 0;
+    rusage usage{};
+    pid_t pid = wait4(-1, &status, WNOHANG | __WALL, &usage);
+    if (pid < 0 && errno == EINTR) continue;
+    if (pid <= 0) return;
+    reaped(pid, status, usage);
+  }
+}
+
+WalkResult kill_descendants(const Reaped& reaped) {
+  constexpr int64_t kLongest = 5'000'000'000;  // ns; what is still there then does not react to SIGKILL
+  const pid_t self = getpid();
+  WalkResult out;
+  std::set<pid_t> seen;
+  const int64_t until = monotonic_ns() + kLongest;
+  for (;;) {
+    reap_children(reaped);
+    auto found = descendants_of(self, process_parents());
+    if (found.empty()) {
+      out.complete = true;
+      break;
+    }
+    // A stopped process cannot fork; walks are repeated until no new one appears, and only then is anything killed. A
+    // process that dies while its children are looked for would hand them to us, but that is a walk more, not a loss.
+    bool fresh = false;
+    for (pid_t pid : found)
+      if (seen.insert(pid).second) {
+        fresh = true;
+        ::kill(pid, SIGSTOP);
+      }
+    if (!fresh || monotonic_ns() > until)
+      for (pid_t pid : found) ::kill(pid, SIGKILL);
+    if (monotonic_ns() > until) break;
+    if (!fresh) usleep(500);
+  }
+  out.killed = seen.size();
+  reap_children(reaped);
+  return out;
+}
+
+}  // namespace h5i::spawn
