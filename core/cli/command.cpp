@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "core/base/text.hpp"
 #include "core/cli/executables.hpp"
@@ -99,7 +100,20 @@ struct TopLevel {
                                                                           : "did you mean " + near + "?");
   }
 
+  // Known to the tables, but its executable is not installed here: that is another answer than "no such verb".
+  std::optional<int> not_installed(const std::string& noun, const std::string& verb) const {
+    for (const Command& c : commands()) {
+      if (c.noun != noun || (!verb.empty() && c.verb != verb) || c.executable == executable) continue;
+      auto opened = open_executable(c.executable);
+      if (opened) continue;
+      ctx.json = std::find(words.begin(), words.end(), "--json") != words.end();
+      return ctx.refuse(opened.error());
+    }
+    return std::nullopt;
+  }
+
   int unknown_noun() const {
+    if (auto status = not_installed(words[0] == "env" ? "box" : words[0], words.size() > 1 ? words[1] : "")) return *status;
     std::vector<std::string> nouns{"env"};
     for (const Command* c : existing(executable)) nouns.push_back(c->noun);
     std::string near = nearest(words[0], nouns);
@@ -107,14 +121,7 @@ struct TopLevel {
   }
 
   int unknown_verb(const std::string& noun) const {
-    for (const Command& c : commands())
-      if (c.noun == noun && c.verb == words[1] && c.executable != executable) {
-        auto opened = open_executable(c.executable);
-        if (!opened) {
-          ctx.json = ctx.json || std::find(words.begin(), words.end(), "--json") != words.end();
-          return ctx.refuse(opened.error());
-        }
-      }
+    if (auto status = not_installed(noun, words[1])) return *status;
     std::vector<std::string> verbs;
     for (const Command* c : existing(executable, noun)) verbs.push_back(c->verb);
     std::string near = nearest(words[1], verbs);

@@ -55,9 +55,6 @@ class Context {
   bool printed_ = false;
 };
 
-// The exit status of `box run` and `box shell` for an error of ours: 124, 125, 126, 127, or 2 for wrong usage.
-int run_exit_status(const Error& e);
-
 struct Command {
   std::string noun, verb;
   std::string usage;        // "box run BOX [options] -- COMMAND [ARG...]"

@@ -120,16 +120,4 @@ int Context::refuse(const Error& e) {
   return errc_class(e.code) == ExitClass::USAGE ? 2 : 1;
 }
 
-int run_exit_status(const Error& e) {
-  switch (errc_class(e.code)) {
-    case ExitClass::USAGE: return 2;
-    case ExitClass::NOTFOUND: return 127;
-    case ExitClass::NOEXEC: return 126;
-    case ExitClass::DEADLINE: return 124;
-    case ExitClass::REFUSED:
-    case ExitClass::FAILED: break;
-  }
-  return 125;
-}
-
 }  // namespace h5i::cli

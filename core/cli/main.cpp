@@ -1,4 +1,13 @@
 // h5i: the verbs of the run path. Everything heavier is another executable, reached by exec.
 #include "core/cli/command.hpp"
+#include "core/cli/verbs.hpp"
 
-int main(int argc, char** argv) { return h5i::cli::main_with("h5i", argc, argv); }
+int main(int argc, char** argv) {
+  using namespace h5i::cli;
+  implement("box", "stop", box_stop);
+  implement("box", "ls", box_ls);
+  implement("box", "status", box_status);
+  implement("box", "log", box_log);
+  implement("box", "inspect", box_inspect);
+  return main_with("h5i", argc, argv);
+}

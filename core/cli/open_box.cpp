@@ -1,0 +1,33 @@
+#include "core/cli/open_box.hpp"
+
+#include <unistd.h>
+
+#include <climits>
+
+namespace h5i::cli {
+
+Result<std::string> current_directory() {
+  char buffer[PATH_MAX];
+  if (!::getcwd(buffer, sizeof buffer))
+    return make_error(Errc::NOT_FOUND, "the current directory cannot be named", "it was removed, or its path is too long", "cd somewhere else");
+  return std::string(buffer);
+}
+
+Result<void> sweep(Context& ctx, const session::BoxEntry& box) {
+  auto swept = H5I_TRY(session::sweep_box(box, nullptr));
+  if (!swept) return {};
+  std::string text = "swept what a dead run left in " + box.name.str() + ": " + std::to_string(swept->killed.size()) + " processes killed";
+  if (!swept->cleanup.empty()) text += "; the tier's cleanup: " + swept->cleanup;
+  ctx.note(text);
+  return {};
+}
+
+Result<session::BoxEntry> open_box(Context& ctx, const std::string& name) {
+  auto dirs = H5I_TRY(session::UserDirs::from_environment());
+  std::string cwd = H5I_TRY(current_directory());
+  session::BoxEntry box = H5I_TRY(session::find_box(name, cwd, dirs));
+  H5I_TRY(sweep(ctx, box));
+  return box;
+}
+
+}  // namespace h5i::cli
