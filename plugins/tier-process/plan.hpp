@@ -8,7 +8,7 @@ namespace h5i::tier_process {
 
 struct Plan {
   json::Value document;
-  std::vector<std::string> placeholders;  // host paths; a directory ends with "/"
+  std::vector<Placeholder> placeholders;
 };
 
 sdk::Result<Plan> build_plan(const Request& request, const HostFacts& facts, const HostView& host);

@@ -1,8 +1,8 @@
 // The process tier: plugin of h5i.tier/1. Verbs here; what they decide is in plan.hpp, probe.hpp, verify.hpp.
 #include <unistd.h>
 
+#include "host_nodes.hpp"
 #include "plan.hpp"
-#include "private_dirs.hpp"
 #include "probe.hpp"
 #include "verify.hpp"
 
@@ -40,10 +40,8 @@ class ProcessTier final : public sdk::Tier {
     Request request = H5I_SDK_TRY(read_request(document));
     H5I_SDK_TRY(prepare_private_dirs(request));
     Plan plan = H5I_SDK_TRY(build_plan(request, facts(), view_));
-    std::vector<std::string> made = absent_now(plan.placeholders);
-    auto result = verify(host(), request, plan);
-    remove_placeholders(made);
-    return result;
+    Placeholders held = H5I_SDK_TRY(Placeholders::make(plan.placeholders));
+    return verify(host(), request, plan);
   }
 
   sdk::Result<sdk::Outcome> run(const json::Value& document) override {
@@ -51,22 +49,15 @@ class ProcessTier final : public sdk::Tier {
     if (request.argv.empty()) return sdk::failure(H5I_E_INVALID, "run: the request has no command");
     H5I_SDK_TRY(prepare_private_dirs(request));
     Plan plan = H5I_SDK_TRY(build_plan(request, facts(), view_));
-    std::vector<std::string> made = absent_now(plan.placeholders);
-    auto ended = started_and_waited(plan.document);
-    remove_placeholders(made);
-    if (!ended) return ended.error();
-    return outcome_of(*ended);
+    Placeholders held = H5I_SDK_TRY(Placeholders::make(plan.placeholders));
+    uint64_t handle = H5I_SDK_TRY(host().start(plan.document, H5I_SPAWN_WORKLOAD));
+    return outcome_of(H5I_SDK_TRY(host().wait(handle)));
   }
 
   // Everything of a run lives in namespaces that end with its first process; the spawner's own sweep does the rest.
   sdk::Status cleanup(std::string_view) override { return {}; }
 
  private:
-  sdk::Result<sdk::SpawnResult> started_and_waited(const json::Value& plan) {
-    uint64_t handle = H5I_SDK_TRY(host().start(plan, H5I_SPAWN_WORKLOAD));
-    return host().wait(handle);
-  }
-
   HostFacts facts() {
     HostFacts f = read_facts();
     if (auto group = host().cgroup()) f.cgroup = *group;

@@ -112,6 +112,7 @@ class Builder {
   void mount(const std::string& target, Object entry);
   Object bind_of(const Area& area, const std::string& path, bool read_only) const;
   bool denied(const std::string& path) const;
+  void need(const Area& area, const std::string& path, bool directory);
   void rule(const std::string& path, uint64_t access);
 
   const Request& request_;
@@ -142,6 +143,16 @@ const Area* Builder::covering(const std::string& path) const {
 
 bool Builder::denied(const std::string& path) const {
   return std::any_of(denied_.begin(), denied_.end(), [&](const std::string& d) { return is_within(path, d); });
+}
+
+// Asks for a node at `path` and for the directories above it, as far as they are missing.
+void Builder::need(const Area& area, const std::string& path, bool directory) {
+  if (host_.look(area.host_path(path)).kind != NodeKind::ABSENT) return;
+  if (parent_of(path).size() > area.target.size()) need(area, parent_of(path), true);
+  std::string relative = path.substr(area.target.size() + 1);
+  for (const Placeholder& p : view_.placeholders)
+    if (p.root == area.source && p.relative == relative) return;
+  view_.placeholders.push_back({area.source, relative, directory});
 }
 
 void Builder::mount(const std::string& target, Object entry) {
@@ -252,6 +263,7 @@ sdk::Status Builder::add_own_directories() {
       return path_refused("paths.git", join(work, ".git"), "is not a directory, so the box's own cannot be mounted there");
     Area a = own(request_.git, writable);
     a.target = join(work, ".git");
+    need(*covering(work), a.target, true);
     areas_.insert_or_assign(a.target, a);
   }
   for (const PrivateDir& directory : request_.private_dirs) {
@@ -263,7 +275,7 @@ sdk::Status Builder::add_own_directories() {
     NodeKind there = host_.look(a.target).kind;
     if (there != NodeKind::DIRECTORY && there != NodeKind::ABSENT)
       return path_refused("fs.private", a.target, "is not a directory");
-    if (there == NodeKind::ABSENT && !writable) continue;  // a read-only work tree has no place to mount it
+    need(*covering(work), a.target, true);
     areas_.insert_or_assign(a.target, a);
   }
   return {};
@@ -307,7 +319,6 @@ sdk::Status Builder::protect_parents(const Area& area, const std::string& path, 
                           std::string(field) + ": " + at + " is a symbolic link in a writable directory and could be replaced; "
                           "name the path that it leads to");
     if (kind != NodeKind::DIRECTORY && kind != NodeKind::ABSENT) return path_refused(field, at, "is not a directory");
-    if (kind == NodeKind::ABSENT) view_.placeholders.push_back(area.host_path(at) + "/");
     if (mounts_.count(at) == 0 && areas_.count(at) == 0) mount(at, bind_of(area, at, false));
   }
   return {};
@@ -337,7 +348,7 @@ sdk::Status Builder::deny(const std::string& name) {
                                   name + " has " + std::to_string(node.links) + " names; only this one is masked"});
   if (area->write) {
     H5I_SDK_TRY(protect_parents(*area, path, "fs.deny"));
-    if (node.kind == NodeKind::ABSENT) view_.placeholders.push_back(area->host_path(path));
+    need(*area, path, false);
   }
   mount(path, {{"kind", "mask"}});
   return {};
@@ -361,7 +372,7 @@ sdk::Status Builder::write_deny(const std::string& name) {
   Node node = host_.look(area->host_path(r.path));
   H5I_SDK_TRY(protect_parents(*area, r.path, "fs.write"));
   if (node.kind == NodeKind::ABSENT) {
-    view_.placeholders.push_back(area->host_path(r.path));
+    need(*area, r.path, false);
     mount(r.path, {{"kind", "mask"}});
   } else {
     mount(r.path, bind_of(*area, r.path, true));

@@ -13,12 +13,17 @@ struct NotEnforced {
   std::string field, reason, detail;
 };
 
+// A name that must exist on the host for the time of a run, so that a mount can stand on it.
+struct Placeholder {
+  std::string root, relative;  // an area's directory on the host, and the path below it
+  bool directory = false;
+};
+
 struct View {
   json::Array mounts;          // entries of h5i.plan/1, in order
   json::Array landlock_rules;  // {path, access}
   std::vector<NotEnforced> not_enforced;
-  // Denied names that are not there on the host: the mask needs a node to stand on, which is removed after the run.
-  std::vector<std::string> placeholders;
+  std::vector<Placeholder> placeholders;  // parents first
 };
 
 // What Landlock of this ABI can decide about files; the whole set is handled.
