@@ -1,5 +1,6 @@
 // h5i: the verbs of the run path. Everything heavier is another executable, reached by exec.
 #include "core/cli/command.hpp"
+#include "core/cli/plugin_verbs.hpp"
 #include "core/cli/verbs.hpp"
 
 int main(int argc, char** argv) {
@@ -9,5 +10,6 @@ int main(int argc, char** argv) {
   implement("box", "status", box_status);
   implement("box", "log", box_log);
   implement("box", "inspect", box_inspect);
+  implement_plugin_verbs();
   return main_with("h5i", argc, argv);
 }

@@ -202,6 +202,8 @@ std::string package_of_tier(std::string_view id) {
   return shipped ? "h5i-tier-" + std::string(id) : std::string();
 }
 
+std::vector<std::string> shipped_tiers() { return {std::begin(kShippedTiers), std::end(kShippedTiers)}; }
+
 Result<Settings> Settings::of_this_process() {
   Settings s;
   s.euid = geteuid();

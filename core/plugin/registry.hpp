@@ -70,6 +70,7 @@ class Registry {
 
 // The package that ships a tier, when one of ours does; empty otherwise. For messages only.
 std::string package_of_tier(std::string_view id);
+std::vector<std::string> shipped_tiers();
 
 // A library whose bytes were hashed and linted: `fd` is that very file, or a sealed memfd copy when somebody but root
 // could rewrite the inode.
