@@ -302,10 +302,10 @@ class Root {
       scratch("", 0, 0);
       tree = clone_tree(root_, kScratch, false);
       set_flags(tree, kSealed, false);
-      s_.need(sys(__NR_unlinkat, root_, raw_arg(kScratch), 0));
     }
     place(tree, m.target, is_directory);
     close_fd(tree);
+    if (!is_directory) drop_scratch();
   }
 
   void directory(const ChildMount& m) {
@@ -318,6 +318,9 @@ class Root {
   }
 
   void scratch(const char* content, size_t len, unsigned mode) { write_file(root_, kScratch, content, len, mode); }
+
+  // Only after it was mounted: a tree whose root has no name cannot be attached. The mount then outlives the name.
+  void drop_scratch() { s_.need(sys(__NR_unlinkat, root_, raw_arg(kScratch), 0)); }
 
   void write_file(int dir, const char* name, const char* content, size_t len, unsigned mode) {
     int fd = fd_of(s_.need(sys(__NR_openat, dir, raw_arg(name),
@@ -339,9 +342,9 @@ class Root {
     scratch(m.content, m.content_len, m.mode);
     int tree = clone_tree(root_, kScratch, false);
     set_flags(tree, os::kMountReadOnly | os::kMountNoSuid | os::kMountNoDev, false);
-    s_.need(sys(__NR_unlinkat, root_, raw_arg(kScratch), 0));
     place(tree, m.target, false);
     close_fd(tree);
+    drop_scratch();
   }
 
   void symlink(const ChildMount& m) {

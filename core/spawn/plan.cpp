@@ -500,7 +500,10 @@ void name_member(Json& object, const char* key, const Names& names, bool is_path
 }  // namespace
 
 Result<Plan> decode_plan(std::string_view document) {
-  return decode_document(H5I_TRY(parse_json(document, "spawn plan", kMaxDocument)));
+  const Json doc = H5I_TRY(parse_json(document, "spawn plan", kMaxDocument));
+  Plan plan = H5I_TRY(decode_document(doc));
+  plan.digest = canonical_digest(doc);
+  return plan;
 }
 
 Result<Json> effective_form(std::string_view document, const Names& names) {

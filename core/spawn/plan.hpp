@@ -55,6 +55,7 @@ struct SeccompSpec {
 };
 
 struct Plan {
+  std::string digest;  // canonical_digest() of the document
   std::string tier;
   std::vector<std::string> namespaces;
   uint64_t clone_flags = 0;

@@ -360,6 +360,7 @@ Result<uint64_t> Spawner::start(const Message& m, int plan_fd) {
     event.handle = handle;
     event.what = static_cast<uint32_t>(run->pid);
     event.extra = plan.init ? 1 : 0;
+    event.text = plan.digest;
     std::vector<UniqueFd> fds;
     fds.emplace_back(fcntl(run->pidfd.get(), F_DUPFD_CLOEXEC, kFirstFd));
     fds.push_back(std::move(gate.a));

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -173,7 +175,7 @@ class Session {
     }
     auto event = watch->next(10000);
     if (!event || event->what != spawn::SpawnWatch::Event::What::workload) {
-      o.refused = "no workload event";
+      o.refused = "no workload event: " + (event ? std::to_string(static_cast<int>(event->what)) : event.error().what + event.error().evidence);
       return o;
     }
     init_pid = event->init_pid;

@@ -7,6 +7,7 @@
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -102,6 +103,7 @@ inline std::string run_isolated(const Identity& who, const std::function<void(Ch
         (setgroups(0, nullptr) != 0 || setresgid(who.gid, who.gid, who.gid) != 0 ||
          setresuid(who.uid, who.uid, who.uid) != 0))
       _exit(4);
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // the change of ids took that away
     setenv("HOME", scratch, 1);
     Checks k(p[1], scratch, who);
     auto before = open_descriptors();
