@@ -140,6 +140,34 @@ bool may_start(std::string_view t, size_t i, std::string_view word, bool any_cas
   return true;
 }
 
+// By the first two characters, whether anything at all may begin: most of any text is passed by one look here.
+class Beginnings {
+ public:
+  Beginnings() {
+    for (const Token& k : kTokens) set(k.prefix, false);
+    for (const Keyword& k : kKeywords) set(k.text, true);
+    for (const Database& d : kDatabases) set(d.scheme, false);
+    for (const char* word : {"authorization", "bearer", "basic"}) set(word, true);
+    for (const char* word : {"eyJ", "://", "-----BEGIN "}) set(word, false);
+  }
+  bool may(char a, char b) const { return pairs_[index(a, b)]; }
+
+ private:
+  static size_t index(char a, char b) {
+    return static_cast<size_t>(static_cast<unsigned char>(a)) << 8 | static_cast<unsigned char>(b);
+  }
+  void set(std::string_view word, bool any_case) {
+    auto other = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; };
+    for (char a : {word[0], any_case ? other(word[0]) : word[0]})
+      for (char b : {word[1], any_case ? other(word[1]) : word[1]}) pairs_[index(a, b)] = true;
+  }
+  std::array<bool, 65536> pairs_{};
+};
+const Beginnings& beginnings() {
+  static const Beginnings b;
+  return b;
+}
+
 bool has_digit_and_upper(std::string_view v) {
   bool digit = false, up = false;
   for (char c : v) {
@@ -181,7 +209,12 @@ class Scanner {
   Sightings scan() {
     out_.look_again = out_.hold = t_.size();
     size_t i = resume();
+    const Beginnings& any = beginnings();
     while (i < out_.look_again) {
+      if (i + 1 < t_.size() && !any.may(t_[i], t_[i + 1])) {
+        i++;
+        continue;
+      }
       Sighting s;
       undecided_ = t_.size();
       switch (at(i, s)) {
