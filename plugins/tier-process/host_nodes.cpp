@@ -1,10 +1,11 @@
 #include "host_nodes.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
+#include <cstring>
 
 #include "path.hpp"
 
@@ -38,7 +39,38 @@ Fd parent_directory(const Placeholder& p, std::string& last) {
   return at;
 }
 
+// A box can nest directories deeper than there are descriptors.
+constexpr int kMaxDepth = 256;
+
+int remove_at(int directory, const char* name, int depth) {
+  if (unlinkat(directory, name, 0) == 0 || errno == ENOENT) return 0;
+  if (errno != EISDIR && errno != EPERM) return errno;
+  if (depth == 0) return ELOOP;
+  // The box may have taken its own permissions away; the owner gives them back.
+  int self = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (self < 0 && errno == EACCES && fchmodat(directory, name, 0700, 0) == 0)
+    self = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (self < 0) return errno;
+  fchmod(self, 0700);
+  DIR* list = fdopendir(self);
+  if (list == nullptr) {
+    int saved = errno;
+    close(self);
+    return saved;
+  }
+  int failed = 0;
+  while (dirent* e = readdir(list)) {
+    if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+    if (int r = remove_at(dirfd(list), e->d_name, depth - 1); r != 0 && failed == 0) failed = r;
+  }
+  closedir(list);
+  if (unlinkat(directory, name, AT_REMOVEDIR) == 0 || errno == ENOENT) return 0;
+  return failed != 0 ? failed : errno;
+}
+
 }  // namespace
+
+int remove_tree(const std::string& path) { return remove_at(AT_FDCWD, path.c_str(), kMaxDepth); }
 
 sdk::Status prepare_private_dirs(const Request& request) {
   if (request.private_dirs.empty()) return {};
@@ -47,10 +79,8 @@ sdk::Status prepare_private_dirs(const Request& request) {
   for (const PrivateDir& directory : request.private_dirs) {
     std::string path = private_source(request, directory);
     if (directory.scratch) {
-      // The box wrote its contents. remove_all opens beneath descriptors and takes a link for a name, never for a way.
-      std::error_code failed;
-      std::filesystem::remove_all(path, failed);
-      if (failed) return sdk::failure(H5I_E_SYSTEM, "fs.private: emptying " + path + ": " + failed.message(), failed.value());
+      if (int failed = remove_tree(path); failed != 0)
+        return sdk::failure(H5I_E_SYSTEM, "fs.private: emptying " + path + ": " + strerror(failed), failed);
     }
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return sdk::system_failure("mkdir " + path);
   }

@@ -9,6 +9,10 @@ namespace h5i::tier_process {
 // Makes what is missing (mode 0700) and empties every scratch directory.
 sdk::Status prepare_private_dirs(const Request& request);
 
+// Removes a name and everything beneath it, through descriptors and without following a link: the contents are a box's.
+// What is not there is removed already. errno as an error number, 0 when nothing is left.
+int remove_tree(const std::string& path);
+
 // Holds placeholders for the time of a run. Walks beneath each root without following a link: the tree is a box's.
 class Placeholders {
  public:

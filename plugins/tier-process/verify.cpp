@@ -1,9 +1,348 @@
 #include "verify.hpp"
 
-namespace h5i::tier_process {
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-sdk::Result<json::Value> verify(const sdk::Host&, const Request&, const Plan&) {
-  return sdk::failure(H5I_E_TIER_NO_CONTROL, "the canary is not part of this build yet, so nothing can be proved");
+#include <algorithm>
+
+#include "host_nodes.hpp"
+#include "path.hpp"
+
+namespace h5i::tier_process {
+namespace {
+
+using json::Object;
+
+using Act = std::vector<std::string>;
+
+constexpr int64_t kCanaryTimeoutMs = 20000;
+// Numbers of the second run, which proves the mechanism of each limit: small, so that the proof is quick.
+constexpr uint64_t kProofProcs = 24, kProofFork = 40;
+constexpr uint64_t kProofMem = 64ull << 20, kProofMemMiB = 160;
+constexpr uint64_t kProofFsize = 64u << 10;
+
+struct Line {
+  bool ok = false;
+  std::string error;  // errno's name, or the signal that ended it
+  json::Value value;
+};
+
+// One act that the policy forbids. The control is the same act outside the box, or `control` when that says more.
+struct Dimension {
+  std::string claim;
+  Act act;
+  std::vector<std::string> expected;
+  std::string detail;
+};
+
+bool put_byte(const std::string& path) {
+  int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  bool ok = fd >= 0 && write(fd, "x", 1) == 1;
+  if (fd >= 0) close(fd);
+  return ok;
+}
+
+// Files that are made for the proof, below the box's private directory, which no box can see.
+class Stage {
+ public:
+  static sdk::Result<Stage> make(const std::string& base) {
+    std::string name = join(base, ".verify-XXXXXX");
+    if (mkdtemp(name.data()) == nullptr) return sdk::system_failure("mkdtemp " + name);
+    Stage s(name);
+    for (const char* d : {"ro", "rw", "rw/parent"}) mkdir(s.path(d).c_str(), 0700);
+    for (const char* f : {"hidden", "ro/file", "rw/file", "rw/denied", "rw/parent/denied"})
+      if (!put_byte(s.path(f))) return sdk::system_failure("write " + s.path(f));
+    return s;
+  }
+  Stage(Stage&& o) noexcept : root_(std::exchange(o.root_, {})) {}
+  Stage& operator=(Stage&&) = delete;
+  ~Stage() {
+    if (!root_.empty()) (void)remove_tree(root_);
+  }
+  std::string path(std::string_view name) const { return join(root_, name); }
+
+ private:
+  explicit Stage(std::string root) : root_(std::move(root)) {}
+  std::string root_;
+};
+
+// A listener on the host's loopback that a box without network must not reach.
+class Listener {
+ public:
+  Listener() {
+    fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in a{};
+    a.sin_family = AF_INET;
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t n = sizeof a;
+    if (fd_ < 0 || bind(fd_, reinterpret_cast<sockaddr*>(&a), n) != 0 || listen(fd_, 8) != 0 ||
+        getsockname(fd_, reinterpret_cast<sockaddr*>(&a), &n) != 0)
+      return;
+    port_ = ntohs(a.sin_port);
+  }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  ~Listener() {
+    if (fd_ >= 0) close(fd_);
+  }
+  unsigned port() const { return port_; }  // 0: there is none
+
+ private:
+  int fd_ = -1;
+  unsigned port_ = 0;
+};
+
+json::Value acts_of(const std::vector<Act>& acts) {
+  json::Array out;
+  for (const Act& act : acts) {
+    json::Array words;
+    for (const std::string& w : act) words.push_back(w);
+    out.push_back(std::move(words));
+  }
+  return out;
+}
+
+// The plan of the request with the test program in place of the command.
+json::Value inside(const json::Value& plan, const std::vector<Act>& acts) {
+  json::Value p = plan;
+  p.make_object().erase("exec");
+  p.make_object().erase("argv");
+  p["canary"] = acts_of(acts);
+  return p;
+}
+
+// No confinement at all: what an act does when nothing forbids it.
+json::Value outside(const Request& request, const std::vector<Act>& acts) {
+  return Object{{"schema", "h5i.plan/1"},
+                {"tier", "process"},
+                {"ids", Object{{"inside_uid", request.uid}, {"inside_gid", request.gid}, {"outside_uid", request.uid}, {"outside_gid", request.gid}}},
+                {"cwd", "/"},
+                {"env", Object{}},
+                {"capabilities", "keep"},
+                {"canary", acts_of(acts)},
+                {"not_enforced", json::Array{}}};
+}
+
+// One line an act; an act whose line is missing ended the program, and so did not happen for those after it.
+sdk::Result<std::vector<Line>> perform(const sdk::Host& host, const json::Value& plan, size_t count) {
+  uint64_t handle = H5I_SDK_TRY(host.start(plan, H5I_SPAWN_CANARY));
+  auto ended = host.wait(handle, kCanaryTimeoutMs);
+  if (!ended) {
+    (void)host.kill(handle);
+    return ended.error();
+  }
+  const h5i_spawn_result& raw = ended->raw;
+  if (raw.setup_errno != 0 || raw.status == H5I_OUTCOME_SETUP_FAILED)
+    return sdk::failure(H5I_E_TIER_SETUP,
+                        "set-up failed at: " + std::string(raw.setup_text, strnlen(raw.setup_text, sizeof raw.setup_text)),
+                        raw.setup_errno);
+  std::vector<Line> lines;
+  std::string_view rest = ended->output;
+  while (!rest.empty()) {
+    size_t end = std::min(rest.find('\n'), rest.size());
+    if (auto v = json::parse(rest.substr(0, end)); v && v->is_object())
+      lines.push_back({(*v)["ok"].boolean(), (*v)["errno"].string(), (*v)["value"]});
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  std::string lost = raw.status == H5I_OUTCOME_SIGNALED ? "killed by signal " + std::to_string(raw.code) : "no answer";
+  while (lines.size() < count) lines.push_back({false, lost, {}});
+  return lines;
+}
+
+// Adds the stage to a plan: by the same kinds of mount and the same flags that the policy's own grants have.
+void show_stage(const Stage& stage, const Request& request, json::Value& plan) {
+  auto bind = [&](const std::string& path, bool read_only) {
+    json::Array flags;
+    if (read_only) flags.push_back("ro");
+    flags.push_back("nosuid");
+    flags.push_back("nodev");
+    Object o{{"kind", "bind"}, {"source", path}, {"target", path}, {"flags", std::move(flags)}, {"recursive", !request.as_root()}};
+    if (request.as_root()) o["idmap"] = true;
+    plan["mounts"].push(std::move(o));
+  };
+  bind(stage.path("ro"), true);
+  bind(stage.path("rw"), false);
+  bind(stage.path("rw/parent"), false);
+  for (const char* name : {"rw/denied", "rw/parent/denied"})
+    plan["mounts"].push(Object{{"kind", "mask"}, {"target", stage.path(name)}});
+  uint64_t handled = static_cast<uint64_t>(plan["landlock"]["handled_fs"].integer());
+  constexpr uint64_t kRead = 0xd, kDevices = 1u << 6 | 1u << 11;
+  plan["landlock"]["rules"].push(Object{{"path", stage.path("ro")}, {"access", kRead}});
+  plan["landlock"]["rules"].push(Object{{"path", stage.path("rw")}, {"access", handled & ~kDevices}});
+}
+
+std::vector<Dimension> forbidden(const Stage& stage, const Request& request, const Listener& listener) {
+  const std::vector<std::string> no_way = {"ENOENT", "EROFS", "EACCES"};
+  std::vector<Dimension> d = {
+      {"fs.read", {"read", stage.path("hidden")}, {"ENOENT", "EACCES"}, "a file that is not granted"},
+      {"fs.write", {"open", stage.path("new"), "creat"}, no_way, "a new file where nothing is granted"},
+      {"fs.write", {"open", stage.path("ro/file"), "rw"}, no_way, "a file of a read-only grant"},
+      {"fs.write", {"chmod", stage.path("ro/file"), "600"}, no_way, "the mode of a file of a read-only grant"},
+      {"fs.write", {"utime", stage.path("ro/file")}, no_way, "the times of a file of a read-only grant"},
+      {"fs.deny", {"read", stage.path("rw/denied")}, {"EACCES", "EPERM"}, "a denied name in a writable grant"},
+      {"fs.deny", {"rename", stage.path("rw/parent"), stage.path("rw/elsewhere")}, {"EBUSY", "EXDEV", "EACCES"},
+       "the directory above a denied name"},
+      {"proc.signals", {"kill", std::to_string(getpid()), "0"}, {"ESRCH", "EPERM"}, "a process outside"},
+      {"proc.namespaces", {"unshare", std::to_string(0x10000000)}, {"EPERM", "ENOSYS"}, "a user namespace of its own"},
+      {"proc.set-id", {"chmod", stage.path("rw/file"), "4755"}, {"EPERM"}, "a set-user-id file"},
+      {"proc.keyrings", {"syscall", std::to_string(__NR_keyctl), "0", "-3", "1"}, {"EPERM", "ENOSYS"}, "the keyring of the login"},
+  };
+  if (!request.host_network && listener.port() != 0)
+    d.push_back({"net.mode", {"connect", "tcp", "127.0.0.1", std::to_string(listener.port())},
+                 {"ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH"}, "a service on the host's loopback"});
+  if (!request.unix_sockets) d.push_back({"net.unix", {"socket", "1", "1", "0"}, {"EPERM", "EACCES"}, "a unix socket"});
+  return d;
+}
+
+// The plan with small numbers in the places where the policy's are.
+json::Value with_small_limits(const json::Value& plan, std::vector<Dimension>& out, const std::string& file) {
+  json::Value p = plan;
+  bool procs = false, mem = false;
+  for (json::Value& r : p["rlimits"].make_array()) {
+    auto set = [&](uint64_t value) {
+      r["soft"] = value;
+      r["hard"] = value;
+    };
+    const std::string& name = r["name"].string();
+    if (name == "nproc") {
+      set(kProofProcs);
+      procs = true;
+    } else if (name == "data") {
+      set(kProofMem);
+      mem = true;
+    } else if (name == "fsize") {
+      set(kProofFsize);
+      out.push_back({"resources.fsize", {"write", file, std::to_string(4 * kProofFsize)}, {"EFBIG"}, "a file above the limit"});
+    } else if (name == "cpu") {
+      r["soft"] = 1;
+      r["hard"] = 2;
+      out.push_back({"resources.cpu", {"cpu", "3"}, {"SIGXCPU", "XCPU", "SIGKILL", "KILL"}, "processor time above the limit"});
+    }
+  }
+  if (json::Value* limits = p["cgroup"].is_object() ? p["cgroup"].make_object().find("limits") : nullptr) {
+    if (limits->object().contains("pids.max")) {
+      (*limits)["pids.max"] = std::to_string(kProofProcs);
+      procs = true;
+    }
+    if (limits->object().contains("memory.max")) {
+      (*limits)["memory.max"] = std::to_string(kProofMem);
+      mem = true;
+    }
+  }
+  if (procs) out.push_back({"resources.procs", {"fork", std::to_string(kProofFork)}, {"EAGAIN"}, "more processes than the limit"});
+  // Last: a whole box may be killed together for it.
+  if (mem)
+    out.push_back({"resources.mem", {"memory", std::to_string(kProofMemMiB)}, {"ENOMEM", "SIGKILL", "KILL", "killed by signal 9"},
+                   "memory above the limit"});
+  return p;
+}
+
+// Adds a row for each dimension. Without a control a dimension proves nothing: it goes to `unproved`.
+void judge(const std::vector<Dimension>& dimensions, const std::vector<Line>& denied, size_t denied_from,
+           const std::vector<Line>& control, size_t control_from, json::Array& rows, json::Array& unproved, bool& all_held) {
+  for (size_t i = 0; i < dimensions.size(); i++) {
+    const Dimension& d = dimensions[i];
+    const Line& in = denied[denied_from + i];
+    const Line& out = control[control_from + i];
+    if (!out.ok) {
+      unproved.push_back(d.claim + " (" + d.detail + "): outside the box it gives " + out.error + ", too");
+      continue;
+    }
+    std::string got = in.ok ? "succeeded" : in.error;
+    bool held = !in.ok && std::find(d.expected.begin(), d.expected.end(), in.error) != d.expected.end();
+    all_held = all_held && held;
+    json::Array expected;
+    for (const std::string& e : d.expected) expected.push_back(e);
+    rows.push_back(Object{{"claim", d.claim}, {"control", "ok"}, {"negative", got}, {"expected", std::move(expected)},
+                          {"ok", held}, {"detail", d.detail}});
+  }
+}
+
+// fs.private needs no forbidden act: what the box sees under the name must not be what the work tree has there.
+struct PrivateProof {
+  std::vector<std::string> markers;  // in the private directories, to be removed
+  std::vector<Act> acts;
+  ~PrivateProof() {
+    for (const std::string& m : markers) unlink(m.c_str());
+  }
+};
+
+}  // namespace
+
+sdk::Result<json::Value> verify(const sdk::Host& host, const Request& request, const Plan& plan) {
+  if (request.private_root.empty()) return sdk::failure(H5I_E_INVALID, "verify: paths.private is needed");
+  Stage stage = H5I_SDK_TRY(Stage::make(request.private_root));
+  Listener listener;
+
+  std::vector<Act> positive = {{"read", "/proc/self/status"}, {"ids"}, {"capabilities"}, {"list", "/"},
+                               {"read", stage.path("ro/file")}, {"read", stage.path("rw/file")},
+                               {"write", stage.path("rw/made"), "16"}};
+  PrivateProof private_proof;
+  for (const PrivateDir& p : request.private_dirs) {
+    std::string marker = join(private_source(request, p), ".h5i-verify");
+    if (!put_byte(marker)) return sdk::system_failure("write " + marker);
+    private_proof.markers.push_back(marker);
+    private_proof.acts.push_back({"stat", join(join(request.work, p.relative), ".h5i-verify")});
+  }
+  std::vector<Dimension> dimensions = forbidden(stage, request, listener);
+
+  std::vector<Act> in = positive, out;
+  in.insert(in.end(), private_proof.acts.begin(), private_proof.acts.end());
+  for (const Dimension& d : dimensions) in.push_back(d.act);
+  json::Value confined = plan.document;
+  show_stage(stage, request, confined);
+  std::vector<Line> inside_lines = H5I_SDK_TRY(perform(host, inside(confined, in), in.size()));
+
+  std::vector<Dimension> limits;
+  json::Value small = with_small_limits(confined, limits, stage.path("rw/large"));
+  std::vector<Act> limit_acts;
+  for (const Dimension& d : limits) limit_acts.push_back(d.act);
+  std::vector<Line> limit_lines;
+  if (!limits.empty()) limit_lines = H5I_SDK_TRY(perform(host, inside(small, limit_acts), limit_acts.size()));
+
+  // Controls come last, because some of them change what they act on.
+  for (const Dimension& d : dimensions) out.push_back(d.act);
+  out.insert(out.end(), private_proof.acts.begin(), private_proof.acts.end());
+  out.insert(out.end(), limit_acts.begin(), limit_acts.end());
+  std::vector<Line> control = H5I_SDK_TRY(perform(host, outside(request, out), out.size()));
+
+  bool ran = true;
+  std::string detail;
+  for (size_t i = 0; i < positive.size(); i++)
+    if (!inside_lines[i].ok) {
+      ran = false;
+      detail += positive[i][0] + (positive[i].size() > 1 ? " " + positive[i][1] : "") + ": " + inside_lines[i].error + "; ";
+    }
+  if (inside_lines[1].value.array().empty() || inside_lines[1].value.array()[0].integer(-1) != static_cast<int64_t>(request.box_uid)) {
+    ran = false;
+    detail += "the test program did not run as " + std::to_string(request.box_uid) + "; ";
+  }
+
+  json::Array rows, unproved;
+  bool held = true;
+  judge(dimensions, inside_lines, positive.size() + private_proof.acts.size(), control, 0, rows, unproved, held);
+  judge(limits, limit_lines, 0, control, dimensions.size() + private_proof.acts.size(), rows, unproved, held);
+  for (size_t i = 0; i < private_proof.acts.size(); i++) {
+    const Line& seen = inside_lines[positive.size() + i];
+    const Line& tree = control[dimensions.size() + i];
+    bool ok = seen.ok && !tree.ok && tree.error == "ENOENT";
+    held = held && ok;
+    rows.push_back(Object{{"claim", "fs.private"}, {"control", seen.ok ? "ok" : seen.error}, {"negative", tree.ok ? "succeeded" : tree.error},
+                          {"expected", json::Array{"ENOENT"}}, {"ok", ok},
+                          {"detail", "a file of the private directory " + request.private_dirs[i].relative + ", looked for in the work tree"}});
+  }
+  return json::Value(Object{{"schema", "h5i.verify/1"},
+                            {"tier", "process"},
+                            {"ok", ran && held},
+                            {"positive", Object{{"ok", ran}, {"detail", ran ? "the test program ran, read, wrote and was the box's user" : detail}}},
+                            {"dimensions", std::move(rows)},
+                            {"missing", json::Array{}},
+                            {"unproved", std::move(unproved)}});
 }
 
 }  // namespace h5i::tier_process

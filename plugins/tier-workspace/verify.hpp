@@ -1,4 +1,4 @@
-// The little that this tier says: a command runs with the environment of the request, and what it left behind is gone.
+// The little that this tier says: a program runs, with the environment of the request and no other.
 #pragma once
 #include "h5i/plugin.hpp"
 
