@@ -180,7 +180,7 @@ std::vector<Dimension> forbidden(const Stage& stage, const Request& request, con
   const std::vector<std::string> no_way = {"ENOENT", "EROFS", "EACCES"};
   std::vector<Dimension> d = {
       {"fs.read", {"read", stage.path("hidden")}, {"ENOENT", "EACCES"}, "a file that is not granted"},
-      {"fs.write", {"open", stage.path("new"), "creat"}, no_way, "a new file where nothing is granted"},
+      {"fs.write", {"open", stage.path("hidden"), "rw"}, no_way, "a file that is not granted"},
       {"fs.write", {"open", stage.path("ro/file"), "rw"}, no_way, "a file of a read-only grant"},
       {"fs.write", {"chmod", stage.path("ro/file"), "600"}, no_way, "the mode of a file of a read-only grant"},
       {"fs.write", {"utime", stage.path("ro/file")}, no_way, "the times of a file of a read-only grant"},
