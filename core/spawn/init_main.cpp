@@ -2,6 +2,7 @@
 // is not dumpable from its first instruction (the workload, which may have the same uid, cannot read or trace it).
 // It reaps, passes signals on, dies with the host, reports the workload's end, and exits: which kills whatever is left.
 // Linked without any library: it is mapped into every box, and what is not there cannot be attacked or slow a start.
+#include <fcntl.h>
 #include <linux/prctl.h>
 #include <poll.h>
 #include <signal.h>
@@ -56,9 +57,21 @@ void deny_all() {
   sys(__NR_close, fd);
 }
 
+// The procfs of this namespace, for counting; the host's (where the box has its view) would count the host's processes.
+int own_proc() {
+  long fd = sys(__NR_openat, AT_FDCWD, raw_arg("/proc"), O_DIRECTORY | O_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  char self[8] = {};
+  long n = sys(__NR_readlinkat, fd, raw_arg("self"), raw_arg(self), sizeof self);
+  if (n == 1 && self[0] == '1') return static_cast<int>(fd);
+  sys(__NR_close, fd);
+  return -1;
+}
+
 struct Box {
   long workload;
   int control, host;
+  int proc = -1;
   int status = 0;
   bool ended = false;
 
@@ -76,14 +89,32 @@ struct Box {
   }
 
   // The signal reaches everything in the namespace at once, and a fork that is under way sees it too, so one call leaves
-  // nothing: what is then reaped is what had survived the workload.
+  // nothing. Reaping alone would count too few: a parent that waits may still reap its child while it dies itself.
   uint64_t kill_survivors() {
-    uint64_t n = 0;
+    uint64_t n = 0, seen = count_processes();
     sys(__NR_kill, -1, SIGKILL);
     for (;;) {
       long pid = sys(__NR_wait4, -1, 0, __WALL, 0);
       if (pid > 0) n++;
-      else if (pid != -EINTR) return n;
+      else if (pid != -EINTR) return n > seen ? n : seen;
+    }
+  }
+
+  // Entries of the namespace's own procfs, without init's; 0 where there is none.
+  uint64_t count_processes() {
+    if (proc < 0) return 0;
+    uint64_t n = 0;
+    alignas(8) static char buf[8192];
+    for (;;) {
+      long got = sys(__NR_getdents64, proc, raw_arg(buf), sizeof buf);
+      if (got <= 0) return n ? n - 1 : 0;
+      constexpr long kReclen = 16, kName = 19;  // struct linux_dirent64: d_ino, d_off, d_reclen, d_type, d_name
+      for (long at = 0; at < got;) {
+        if (buf[at + kName] >= '1' && buf[at + kName] <= '9') n++;
+        uint16_t reclen;
+        __builtin_memcpy(&reclen, buf + at + kReclen, sizeof reclen);
+        at += reclen;
+      }
     }
   }
 
@@ -116,9 +147,10 @@ extern "C" [[noreturn]] __attribute__((used)) void h5i_init_start(long* stack) {
   uint64_t all = ~0ull;
   sys(__NR_rt_sigprocmask, SIG_BLOCK, raw_arg(&all), 0, sizeof all);
   uint64_t child_ended = 1ull << (SIGCHLD - 1);
-  constexpr long kNonBlockCloexec = 04000 | 02000000;
-  long signals = sys(__NR_signalfd4, -1, raw_arg(&child_ended), sizeof child_ended, kNonBlockCloexec);
+  long signals = sys(__NR_signalfd4, -1, raw_arg(&child_ended), sizeof child_ended, O_NONBLOCK | O_CLOEXEC);
   if (signals < 0) leave(125);
+  sys(__NR_prctl, PR_SET_NAME, raw_arg("h5i-init"), 0, 0, 0);
+  box.proc = own_proc();
   deny_all();
 
   for (;;) {

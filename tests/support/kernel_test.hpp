@@ -99,6 +99,7 @@ inline std::string run_isolated(const Identity& who, const std::function<void(Ch
   if (child == 0) {
     close(p[0]);
     setpgid(0, 0);
+    for (int s : {SIGSEGV, SIGABRT, SIGTERM, SIGINT, SIGFPE, SIGILL}) signal(s, SIG_DFL);  // Catch2's would speak here
     if (geteuid() == 0 && who.uid != 0 &&
         (setgroups(0, nullptr) != 0 || setresgid(who.gid, who.gid, who.gid) != 0 ||
          setresuid(who.uid, who.uid, who.uid) != 0))
