@@ -81,6 +81,8 @@ Result<std::optional<Packet>> receive_packet(int fd, bool dont_wait) {
       p.peer = PeerIds{c.pid, c.uid, c.gid};
     }
   }
+  // Room that is left because no credentials came must not let more descriptors in.
+  if (p.fds.size() > kMaxFds) return make_error(Errc::TOO_LARGE, "packet has too many descriptors");
   if (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
     return make_error(Errc::TOO_LARGE, "packet was cut", m.msg_flags & MSG_TRUNC ? "its bytes" : "its descriptors");
   if (n == 0) return std::optional<Packet>();

@@ -1,0 +1,72 @@
+#include "core/os/cgroup.hpp"
+
+#include <dirent.h>
+
+#include <algorithm>
+
+#include "core/os/fs.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace h5i;
+
+namespace {
+
+constexpr const char* kHybridMounts =
+    "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"
+    "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+    "39 31 0:36 / /sys/fs/cgroup/pids rw,relatime shared:9 - cgroup cgroup rw,pids\n"
+    "40 31 0:37 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n"
+    "41 31 0:38 / /sys/fs/cgroup/uni\\040fied rw - cgroup2 cgroup2 rw\n";
+constexpr const char* kUnifiedMounts = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+
+// Every group that exists, so that a probe can be seen to leave none.
+size_t count_directories(const std::string& path, int depth = 0) {
+  size_t n = 0;
+  DIR* d = opendir(path.c_str());
+  if (!d) return 0;
+  while (dirent* e = readdir(d)) {
+    std::string name = e->d_name;
+    if (e->d_type != DT_DIR || name == "." || name == "..") continue;
+    n += 1 + (depth < 6 ? count_directories(path + "/" + name, depth + 1) : 0);
+  }
+  closedir(d);
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("a hybrid machine's controllers are seen to be held by v1", "[os][cgroup]") {
+  auto v = os::parse_cgroup_view(kHybridMounts, "9:name=systemd:/\n4:memory:/x\n0::/user.slice\n");
+  CHECK(v.mount == "/sys/fs/cgroup/uni fied");
+  CHECK(v.own == "/user.slice");
+  CHECK(v.held_by_v1 == std::vector<std::string>{"memory", "pids"});
+}
+
+TEST_CASE("a unified machine holds none in v1", "[os][cgroup]") {
+  auto v = os::parse_cgroup_view(kUnifiedMounts, "0::/user.slice/user-1000.slice/session.scope\n");
+  CHECK(v.mount == "/sys/fs/cgroup");
+  CHECK(v.own == "/user.slice/user-1000.slice/session.scope");
+  CHECK(v.held_by_v1.empty());
+  CHECK(os::parse_cgroup_view("", "").mount.empty());
+}
+
+TEST_CASE("the trial answers for this machine with a reason or a base, and leaves no group", "[os][cgroup]") {
+  size_t before = count_directories("/sys/fs/cgroup");
+  auto base = os::find_cgroup_base();
+  CHECK(count_directories("/sys/fs/cgroup") == before);
+  CHECK(base.available == base.reason.empty());
+  auto mounts = os::read_file("/proc/self/mountinfo", 4 << 20), self = os::read_file("/proc/self/cgroup", 1 << 20);
+  REQUIRE((mounts && self));
+  auto v = os::parse_cgroup_view(*mounts, *self);
+  if (std::find(v.held_by_v1.begin(), v.held_by_v1.end(), "memory") != v.held_by_v1.end()) {
+    CHECK_FALSE(base.available);
+    CHECK(base.reason.find("controllers held by v1") == 0);
+  }
+}
+
+TEST_CASE("flat keyed files and names of groups", "[os][cgroup]") {
+  CHECK(os::flat_keyed("usage_usec 30\nuser_usec 12\nsystem_usec 3\n", "user_usec") == 12);
+  CHECK(os::flat_keyed("user_usec_more 12\n", "user_usec") == 0);
+  CHECK(os::flat_keyed("", "x") == 0);
+  for (const char* bad : {"", ".", "..", "a/b", ".hidden"}) CHECK_FALSE(os::make_cgroup("/nonexistent", bad, {}));
+}
