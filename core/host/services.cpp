@@ -8,6 +8,7 @@
 #include "core/base/ids.hpp"
 #include "core/base/json.hpp"
 #include "core/base/text.hpp"
+#include "core/os/cgroup.hpp"
 #include "core/plugin/client.hpp"
 #include "core/plugin/frame.hpp"
 
@@ -84,9 +85,76 @@ uint32_t clock_cancelled(void* context) {
   return poll(&p, 1, 0) > 0 ? 1 : 0;
 }
 
+h5i_status spawn_start(void* context, h5i_str plan, uint32_t kind, uint64_t* handle, h5i_error* error) {
+  return fenced([&]() -> h5i_status {
+    Services& s = of(context);
+    auto refuse = [&](const char* why) { return fail(error, make_error(Errc::INVALID, "spawn refused", why)); };
+    std::string_view document;
+    if (!view(plan, spawn::kMaxPlan, &document) || document.empty()) return refuse("no plan, or one above 4 MiB");
+    if (handle == nullptr) return refuse("no place for the handle");
+    if (kind != H5I_SPAWN_WORKLOAD && kind != H5I_SPAWN_CANARY) return refuse("unknown kind");
+    if (kind == H5I_SPAWN_WORKLOAD && !s.in_run) return refuse("a workload outside the verb run");
+    if (kind == H5I_SPAWN_WORKLOAD && s.workload_started) return refuse("a second workload in one run");
+    if (kind == H5I_SPAWN_WORKLOAD) s.workload_started = true;
+    auto started = s.spawner->start(document, kind);
+    if (!started) return fail(error, started.error());
+    *handle = *started;
+    return H5I_OK;
+  });
+}
+
+h5i_status spawn_wait(void* context, uint64_t handle, int64_t timeout_ms, h5i_spawn_result* result, h5i_sink_fn sink,
+                      void* sink_context, h5i_error* error) {
+  return fenced([&]() -> h5i_status {
+    if (result == nullptr || result->struct_size < sizeof(h5i_spawn_result))
+      return fail(error, make_error(Errc::PLUGIN_ABI_SIZE, "wait refused", "h5i_spawn_result is smaller than this ABI's"));
+    auto done = of(context).spawner->wait(handle, timeout_ms);
+    if (!done) return fail(error, done.error());
+    const spawn::SpawnResult& r = done->result;
+    h5i_spawn_result out{};
+    out.struct_size = result->struct_size;
+    out.status = r.status;
+    out.code = r.code;
+    out.exec_errno = r.exec_errno;
+    out.setup_errno = r.setup_errno;
+    out.setup_step = r.setup_step;
+    out.wall_us = r.wall_us;
+    out.user_us = r.user_us;
+    out.system_us = r.system_us;
+    out.max_rss_kib = r.max_rss_kib;
+    r.setup_text.copy(out.setup_text, sizeof out.setup_text - 1);
+    memcpy(result, &out, sizeof out);
+    return sink != nullptr && !done->output.empty() ? sink(sink_context, {done->output.data(), done->output.size()})
+                                                    : H5I_OK;
+  });
+}
+
+h5i_status spawn_kill(void* context, uint64_t handle, h5i_error* error) {
+  return fenced([&]() -> h5i_status {
+    auto killed = of(context).spawner->kill(handle);
+    return killed ? H5I_OK : fail(error, killed.error());
+  });
+}
+
+h5i_status cgroup_describe(void*, h5i_sink_fn sink, void* sink_context, h5i_error* error) {
+  return fenced([&]() -> h5i_status {
+    if (sink == nullptr) return fail(error, make_error(Errc::INVALID, "describe refused", "no sink"));
+    os::CgroupBase base = os::find_cgroup_base();
+    Json controllers = json::Array{};
+    for (const std::string& c : base.controllers) controllers.push(c);
+    Json d = json::Object{{"available", base.available}, {"base", base.base},     {"via", base.via},
+                          {"controllers", controllers},  {"reason", base.reason}};
+    std::string text = json::canonical(d);
+    return sink(sink_context, {text.data(), text.size()});
+  });
+}
+
 constexpr h5i_host_log kLog = {sizeof(h5i_host_log), 1, log_write};
 constexpr h5i_host_evidence kEvidence = {sizeof(h5i_host_evidence), 1, evidence_record};
 constexpr h5i_host_clock kClock = {sizeof(h5i_host_clock), 1, clock_monotonic, clock_cancelled};
+
+constexpr h5i_host_spawn kSpawn = {sizeof(h5i_host_spawn), 1, spawn_start, spawn_wait, spawn_kill};
+constexpr h5i_host_cgroup kCgroup = {sizeof(h5i_host_cgroup), 1, cgroup_describe};
 
 struct Offer {
   std::string_view id;
@@ -96,6 +164,8 @@ constexpr Offer kOffers[] = {
     {H5I_HOST_LOG, &kLog},
     {H5I_HOST_EVIDENCE, &kEvidence},
     {H5I_HOST_CLOCK, &kClock},
+    {H5I_HOST_SPAWN, &kSpawn},
+    {H5I_HOST_CGROUP, &kCgroup},
 };
 
 const void* get_interface(void* context, h5i_str id) {

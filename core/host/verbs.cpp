@@ -48,16 +48,6 @@ Result<void> send_result(Services& s, h5i_status status, const h5i_error& error,
   return plugin::send_frame(*s.control, FrameType::RESULT, s.request, json::canonical(body));
 }
 
-// An exception of a plugin must not end the host without a word; the C ABI forbids it, this is the fence behind the fence.
-template <class F>
-h5i_status fenced(h5i_error* error, F f) {
-  try {
-    return f();
-  } catch (...) {
-    return fail(error, make_error(Errc::PLUGIN_EXCEPTION, "an exception left a function of the plugin"));
-  }
-}
-
 h5i_str str(const std::string& s) { return {s.data(), s.size()}; }
 
 }  // namespace
@@ -68,8 +58,12 @@ Result<void> answer_error(Services& services, const Error& e) {
   return send_result(services, status, c, nullptr);
 }
 
+// An exception that leaves the plugin, which the ABI forbids, ends this process: two C++ runtimes cannot unwind through each
+// other. The core sees PLUGIN_CRASHED.
 Result<void> serve(Services& services, const h5i_tier& tier, void* instance, const Frame& call) {
   services.request = call.request;
+  services.in_run = call.type == FrameType::CALL_RUN;
+  services.workload_started = false;
   h5i_error error = fresh_error();
   Sink sink;
   h5i_status status = H5I_OK;
@@ -77,23 +71,23 @@ Result<void> serve(Services& services, const h5i_tier& tier, void* instance, con
   outcome.struct_size = sizeof outcome;
   switch (call.type) {
     case FrameType::CALL_PROBE:
-      status = fenced(&error, [&] { return tier.probe(instance, Sink::take, &sink, &error); });
+      status = tier.probe(instance, Sink::take, &sink, &error);
       break;
     case FrameType::CALL_VERIFY:
-      status = fenced(&error, [&] { return tier.verify_exec(instance, str(call.body), Sink::take, &sink, &error); });
+      status = tier.verify_exec(instance, str(call.body), Sink::take, &sink, &error);
       break;
     case FrameType::CALL_PLAN:
-      status = fenced(&error, [&] { return tier.plan(instance, str(call.body), Sink::take, &sink, &error); });
+      status = tier.plan(instance, str(call.body), Sink::take, &sink, &error);
       break;
     case FrameType::CALL_RUN:
-      status = fenced(&error, [&] { return tier.run(instance, str(call.body), &outcome, &error); });
+      status = tier.run(instance, str(call.body), &outcome, &error);
       break;
     case FrameType::CALL_CLEANUP: {
       auto body = parse_json(call.body, "cleanup", 4096);
       if (!body || !(*body)["session"].is_string())
         return make_error(Errc::PLUGIN_PROTOCOL, "cleanup without a session");
       const std::string& session = (*body)["session"].string();
-      status = fenced(&error, [&] { return tier.cleanup(instance, str(session), &error); });
+      status = tier.cleanup(instance, str(session), &error);
       break;
     }
     default: return make_error(Errc::PLUGIN_PROTOCOL, "a frame that no core sends here");

@@ -64,6 +64,53 @@ struct SpawnAttributes {
   }
 };
 
+constexpr int kOrphanTimeoutMs = 1000;
+constexpr int kOrphanRounds = 64;
+
+// Hosts of this process that live: they are children of ours and no orphans.
+std::vector<pid_t>& live_hosts() {
+  static std::vector<pid_t> hosts;
+  return hosts;
+}
+
+std::vector<pid_t> our_children() {
+  std::string path = "/proc/self/task/" + std::to_string(syscall(SYS_gettid)) + "/children";
+  std::vector<pid_t> out;
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return out;  // without CONFIG_PROC_CHILDREN the box's pid namespace and PDEATHSIG have to do
+  std::string text;
+  char buf[4096];
+  for (ssize_t n; (n = read(fd.get(), buf, sizeof buf)) > 0;) text.append(buf, static_cast<size_t>(n));
+  for (size_t at = 0; at < text.size();) {
+    size_t end = text.find(' ', at);
+    if (end == std::string::npos) end = text.size();
+    if (int pid = atoi(text.substr(at, end - at).c_str()); pid > 0) out.push_back(pid);
+    at = end + 1;
+  }
+  return out;
+}
+
+// True when the child ended within the time, or is none of ours any more; it is reaped then.
+bool reap_within(pid_t pid, int timeout_ms) {
+  siginfo_t info{};
+  auto reaped = [&] { return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) < 0 || info.si_pid != 0; };
+  if (reaped()) return true;
+  UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd) return reaped();
+  pollfd p{pidfd.get(), POLLIN, 0};
+  while (poll(&p, 1, timeout_ms) < 0 && errno == EINTR) {
+  }
+  return reaped();
+}
+
+// For a child that was not reaped yet, so that its number is its own.
+void end_child(pid_t pid) {
+  siginfo_t info{};
+  ::kill(pid, SIGKILL);
+  while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED) < 0 && errno == EINTR) {
+  }
+}
+
 // "exit status 3" or "signal 11 (Segmentation fault)".
 std::string how_it_ended(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return "exit status " + std::to_string(info.si_status);
@@ -72,9 +119,18 @@ std::string how_it_ended(const siginfo_t& info) {
 
 }  // namespace
 
-Result<HostProcess> HostProcess::start(const UniqueFd& executable, HostEvents events) {
+Result<HostHelpers> HostHelpers::open(const std::string& prefix) {
+  HostHelpers h;
+  h.host = H5I_TRY(open_helper(prefix, "libexec/h5i/h5i-host"));
+  h.init = H5I_TRY(open_helper(prefix, "libexec/h5i/h5i-init"));
+  h.canary = H5I_TRY(open_helper(prefix, "libexec/h5i/h5i-canary"));
+  return h;
+}
+
+Result<HostProcess> HostProcess::start(const HostHelpers& helpers, HostEvents events) {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) return sys_error("prctl PR_SET_CHILD_SUBREAPER");
   HostProcess h;
+  h.earlier_children_ = our_children();
   h.events_ = std::move(events);
   auto control = H5I_TRY(frame_socketpair());
   auto spawner = H5I_TRY(frame_socketpair());
@@ -83,15 +139,15 @@ Result<HostProcess> HostProcess::start(const UniqueFd& executable, HostEvents ev
   h.cancel_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!h.cancel_) return sys_error("eventfd");
 
-  UniqueFd control_high = H5I_TRY(high(control.second));
-  UniqueFd spawner_high = H5I_TRY(high(spawner.second));
-  UniqueFd cancel_high = H5I_TRY(high(h.cancel_));
-  UniqueFd program = H5I_TRY(high(executable));
+  UniqueFd program = H5I_TRY(high(helpers.host));
   h.stderr_ = H5I_TRY(stderr_file());
-  UniqueFd stderr_high = H5I_TRY(high(h.stderr_));
   UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) return sys_error("open /dev/null");
-  UniqueFd null_high = H5I_TRY(high(null));
+  const std::pair<const UniqueFd*, int> places[] = {
+      {&null, 0},           {&null, 1},
+      {&h.stderr_, 2},      {&control.second, kHostControlFd},
+      {&spawner.second, kHostSpawnerFd}, {&h.cancel_, kHostCancelFd},
+      {&helpers.init, kHostInitFd},      {&helpers.canary, kHostCanaryFd}};
 
   SpawnAttributes s;
   sigset_t none, all;
@@ -101,12 +157,11 @@ Result<HostProcess> HostProcess::start(const UniqueFd& executable, HostEvents ev
   posix_spawnattr_setsigdefault(&s.attr, &all);
   // A session of its own: the terminal's signals reach h5i only, which decides what to forward.
   posix_spawnattr_setflags(&s.attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
-  posix_spawn_file_actions_adddup2(&s.actions, null_high.get(), 0);
-  posix_spawn_file_actions_adddup2(&s.actions, null_high.get(), 1);
-  posix_spawn_file_actions_adddup2(&s.actions, stderr_high.get(), 2);
-  posix_spawn_file_actions_adddup2(&s.actions, control_high.get(), kHostControlFd);
-  posix_spawn_file_actions_adddup2(&s.actions, spawner_high.get(), kHostSpawnerFd);
-  posix_spawn_file_actions_adddup2(&s.actions, cancel_high.get(), kHostCancelFd);
+  std::vector<UniqueFd> sources;
+  for (const auto& [fd, place] : places) {
+    sources.push_back(H5I_TRY(high(*fd)));
+    posix_spawn_file_actions_adddup2(&s.actions, sources.back().get(), place);
+  }
   std::string path = "/proc/self/fd/" + std::to_string(program.get());
   char name[] = "h5i-host";
   char* argv[] = {name, nullptr};
@@ -115,6 +170,7 @@ Result<HostProcess> HostProcess::start(const UniqueFd& executable, HostEvents ev
   int err = posix_spawn(&pid, path.c_str(), &s.actions, &s.attr, argv, envp);
   if (err != 0) return sys_error("start h5i-host", err);
   h.pid_ = pid;
+  live_hosts().push_back(pid);
   // The child cannot be reaped by anybody else, so its number cannot have been reused.
   h.pidfd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!h.pidfd_) {
@@ -132,11 +188,17 @@ HostProcess::HostProcess(HostProcess&& o) noexcept
       cancel_(std::move(o.cancel_)),
       stderr_(std::move(o.stderr_)),
       pid_(std::exchange(o.pid_, -1)),
+      spawner_pid_(std::exchange(o.spawner_pid_, -1)),
+      earlier_children_(std::move(o.earlier_children_)),
+      asked_to_end_(o.asked_to_end_),
+      interrupted_(o.interrupted_),
+      timeouts_(o.timeouts_),
+      limit_ns_(o.limit_ns_),
+      interrupt_fd_(o.interrupt_fd_),
       request_(o.request_),
       verb_(o.verb_),
       evidence_records_(o.evidence_records_),
       evidence_bytes_(o.evidence_bytes_),
-      run_document_(o.run_document_),
       run_error_(std::move(o.run_error_)),
       events_(std::move(o.events_)) {}
 
@@ -175,8 +237,28 @@ void HostProcess::kill() {
   ::kill(-pid_, SIGKILL);
   while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) < 0 && errno == EINTR) {
   }
-  pid_ = -1;
+  std::erase(live_hosts(), std::exchange(pid_, -1));
   control_.reset();
+  end_orphans();
+}
+
+// With its host gone the spawner kills what it spawned and ends; as a subreaper we are its parent now, and of whatever else
+// a plugin left running.
+void HostProcess::end_orphans() {
+  if (spawner_pid_ > 0 && !reap_within(spawner_pid_, kSpawnerEndTimeoutMs)) end_child(spawner_pid_);
+  spawner_pid_ = -1;
+  // Killing one may hand us its children.
+  for (int round = 0; round < kOrphanRounds; round++) {
+    bool any = false;
+    for (pid_t pid : our_children()) {
+      if (std::find(earlier_children_.begin(), earlier_children_.end(), pid) != earlier_children_.end()) continue;
+      if (std::find(live_hosts().begin(), live_hosts().end(), pid) != live_hosts().end()) continue;
+      // Before hello a spawner is among them, without a box, and about to end.
+      if (!reap_within(pid, kOrphanTimeoutMs)) end_child(pid);
+      any = true;
+    }
+    if (!any) return;
+  }
 }
 
 // The host closed its end or died: give its exit a moment to arrive, so that the evidence can name it.
@@ -191,6 +273,14 @@ Error HostProcess::lost(std::string why) {
   }
   kill();
   return make_error(Errc::PLUGIN_CRASHED, "the plugin's process died in " + verb_text(), std::move(why));
+}
+
+Error HostProcess::out_of_time(int timeout_ms) {
+  kill();
+  if (interrupted_) return make_error(Errc::CANCELLED, "cancelled in " + verb_text(), "a signal to h5i");
+  if (monotonic_ns() >= limit_ns_) return make_error(Errc::RUN_DEADLINE, "the deadline passed in " + verb_text());
+  return make_error(Errc::PLUGIN_HUNG, "the plugin did not answer in " + verb_text(),
+                    "no answer within " + std::to_string(timeout_ms) + " ms; its process was killed");
 }
 
 Error HostProcess::protocol(std::string why) {
@@ -224,10 +314,11 @@ Result<std::optional<Frame>> HostProcess::take(Frame frame) {
 }
 
 Result<std::optional<Frame>> HostProcess::next(int64_t deadline_ns) {
+  deadline_ns = std::min(deadline_ns, limit_ns_);
   for (;;) {
     int64_t left = deadline_ns - monotonic_ns();
-    pollfd p[2] = {{control_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}};
-    int n = poll(p, 2, left <= 0 ? 0 : static_cast<int>(std::min<int64_t>(left / 1000000 + 1, 1 << 30)));
+    pollfd p[3] = {{control_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}, {interrupt_fd_, POLLIN, 0}};
+    int n = poll(p, 3, left <= 0 ? 0 : static_cast<int>(std::min<int64_t>(left / 1000000 + 1, 1 << 30)));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return sys_error("poll");
     if (n == 0) {
@@ -235,7 +326,9 @@ Result<std::optional<Frame>> HostProcess::next(int64_t deadline_ns) {
       continue;
     }
     // Frames that it sent before it died count; only then its death.
-    if (!(p[0].revents & POLLIN)) return lost("");
+    if (!(p[0].revents & POLLIN) && (p[0].revents || p[1].revents)) return lost("");
+    if (p[2].revents) interrupted_ = true;
+    if (!(p[0].revents & POLLIN)) return std::optional<Frame>();
     auto f = receive_frame(control_);
     if (!f && f.error().code == Errc::NOT_FOUND) return lost("");
     if (!f) return protocol(f.error().evidence.empty() ? f.error().what : f.error().evidence);
@@ -288,11 +381,7 @@ Result<Json> HostProcess::call(FrameType verb, std::string_view request, int tim
   std::optional<Json> document;
   for (;;) {
     auto f = H5I_TRY(next(deadline));
-    if (!f) {
-      kill();
-      return make_error(Errc::PLUGIN_HUNG, "the plugin did not answer in " + verb_text(),
-                        "no answer within " + std::to_string(timeout_ms) + " ms; its process was killed");
-    }
+    if (!f) return out_of_time(timeout_ms);
     if (f->type == FrameType::DOCUMENT) {
       if (document || verb == FrameType::CALL_CLEANUP) return protocol("a document too many");
       auto v = parse_json(f->body, "document", kMaxDocument);
@@ -323,12 +412,8 @@ Result<void> HostProcess::load(const LoadSpec& spec) {
   auto sent = send_frame(control_, FrameType::LOAD, request_, json::canonical(body), {spec.library});
   if (!sent && sent.error().sys_errno == EPIPE) return lost("");
   if (!sent) return sent.error();
-  auto f = H5I_TRY(next(monotonic_ns() + kHelloTimeoutMs * 1000000LL));
-  if (!f) {
-    kill();
-    return make_error(Errc::PLUGIN_HUNG, "the plugin did not answer in load",
-                      "no hello within " + std::to_string(kHelloTimeoutMs) + " ms; its process was killed");
-  }
+  auto f = H5I_TRY(next(monotonic_ns() + timeouts_.hello * 1000000LL));
+  if (!f) return out_of_time(timeouts_.hello);
   if (f->type == FrameType::RESULT) {
     auto r = parse_result(f->body, "load");
     if (!r || r->status == 0 || r->outcome) return protocol("a result instead of hello");
@@ -354,16 +439,16 @@ Result<void> HostProcess::load(const LoadSpec& spec) {
   return {};
 }
 
-Result<Json> HostProcess::probe() { return call(FrameType::CALL_PROBE, {}, kProbeTimeoutMs); }
+Result<Json> HostProcess::probe() { return call(FrameType::CALL_PROBE, {}, timeouts_.probe); }
 Result<Json> HostProcess::verify_exec(const Json& request) {
-  return call(FrameType::CALL_VERIFY, json::canonical(request), kVerifyTimeoutMs);
+  return call(FrameType::CALL_VERIFY, json::canonical(request), timeouts_.verify);
 }
 Result<Json> HostProcess::plan(const Json& request) {
-  return call(FrameType::CALL_PLAN, json::canonical(request), kPlanTimeoutMs);
+  return call(FrameType::CALL_PLAN, json::canonical(request), timeouts_.plan);
 }
 Result<void> HostProcess::cleanup(const SessionId& session) {
   Json body = json::Object{{"session", session.value}};
-  H5I_TRY(call(FrameType::CALL_CLEANUP, json::canonical(body), kCleanupTimeoutMs));
+  H5I_TRY(call(FrameType::CALL_CLEANUP, json::canonical(body), timeouts_.cleanup));
   return {};
 }
 
@@ -393,18 +478,20 @@ Result<void> HostProcess::cancel() {
   return {};
 }
 
-Result<void> HostProcess::shutdown() {
-  if (!alive()) return {};
+void HostProcess::begin_shutdown() {
+  if (!alive() || asked_to_end_) return;
   verb_ = FrameType::SHUTDOWN;
   request_++;
-  auto sent = send_frame(control_, FrameType::SHUTDOWN, request_, {});
-  if (sent) {
-    pollfd p{pidfd_.get(), POLLIN, 0};
-    while (poll(&p, 1, kShutdownTimeoutMs) < 0 && errno == EINTR) {
-    }
+  asked_to_end_ = send_frame(control_, FrameType::SHUTDOWN, request_, {}).ok();
+}
+
+void HostProcess::shutdown() {
+  if (!alive()) return;
+  begin_shutdown();
+  pollfd p{pidfd_.get(), POLLIN, 0};
+  while (asked_to_end_ && poll(&p, 1, kShutdownTimeoutMs) < 0 && errno == EINTR) {
   }
   kill();
-  return {};
 }
 
 std::string install_prefix() {

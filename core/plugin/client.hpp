@@ -20,19 +20,26 @@ namespace h5i::plugin {
 inline constexpr int kHostControlFd = 3;  // frames
 inline constexpr int kHostSpawnerFd = 4;  // the core's end of it talks to the spawner; the host closes it after the fork
 inline constexpr int kHostCancelFd = 5;   // eventfd: readable once the run is cancelled
+inline constexpr int kHostInitFd = 6;     // libexec/h5i/h5i-init, for the spawner
+inline constexpr int kHostCanaryFd = 7;   // libexec/h5i/h5i-canary, for the spawner
 
 // Longest answer of each verb, milliseconds. run has none of its own: the session's deadline rules it.
-inline constexpr int kHelloTimeoutMs = 5000;
-inline constexpr int kProbeTimeoutMs = 2000;
-inline constexpr int kVerifyTimeoutMs = 30000;
-inline constexpr int kPlanTimeoutMs = 2000;
-inline constexpr int kCleanupTimeoutMs = 10000;
+struct HostTimeouts {
+  int hello = 5000, probe = 2000, verify = 30000, plan = 2000, cleanup = 10000;
+};
 inline constexpr int kShutdownTimeoutMs = 1000;
+inline constexpr int kSpawnerEndTimeoutMs = 10000;  // it may have thousands of processes to kill
 
 // A plugin that records more than this in one run is broken (PLUGIN_PROTOCOL).
 inline constexpr uint64_t kMaxEvidenceRecords = 10000;
 inline constexpr uint64_t kMaxEvidenceBytes = 16u << 20;
 inline constexpr size_t kMaxEvidenceBody = 64u << 10;
+
+// The executables that a host process needs, opened and checked once.
+struct HostHelpers {
+  UniqueFd host, init, canary;
+  static Result<HostHelpers> open(const std::string& prefix);
+};
 
 // What the trust pipeline hands over. The host hashes the descriptor again before it maps anything.
 struct LoadSpec {
@@ -56,12 +63,20 @@ struct HostEvents {
 
 class HostProcess {
  public:
-  // `executable` is libexec/h5i/h5i-host, opened and checked by the caller. Makes this process a child subreaper, so that
-  // nothing of a dead host can slip away to the machine's init.
-  static Result<HostProcess> start(const UniqueFd& executable, HostEvents events = {});
+  // Makes this process a child subreaper, so that nothing of a dead host can slip away to the machine's init.
+  static Result<HostProcess> start(const HostHelpers& helpers, HostEvents events = {});
   HostProcess(HostProcess&&) noexcept;
   HostProcess& operator=(HostProcess&&) noexcept;
   ~HostProcess();  // kill()
+
+  void set_timeouts(const HostTimeouts& t) { timeouts_ = t; }
+  const HostTimeouts& timeouts() const { return timeouts_; }
+  // From now on no call waits longer than until this monotonic time: RUN_DEADLINE. And each wait ends when this descriptor
+  // (borrowed, -1: none) becomes readable: CANCELLED. The host was killed in both cases.
+  void bound(int64_t limit_ns, int interrupt_fd) {
+    limit_ns_ = limit_ns;
+    interrupt_fd_ = interrupt_fd;
+  }
 
   // LOAD, HELLO. The host must say the id, version and digest of `spec`.
   Result<void> load(const LoadSpec& spec);
@@ -81,14 +96,16 @@ class HostProcess {
   const std::optional<Error>& run_error() const { return run_error_; }
 
   Result<void> cancel();  // raises the cancel eventfd; idempotent
-  Result<void> shutdown();  // asks it to end, waits kShutdownTimeoutMs, then kill()
-  void kill();              // SIGKILL to it and its process group, reaped; idempotent
+  void begin_shutdown();    // asks it to end and does not wait
+  void shutdown();          // asks it to end, waits kShutdownTimeoutMs, then kill()
+  void kill();              // SIGKILL to it and its process group, reaped; waits until the spawner ended too; idempotent
 
   const UniqueFd& control() const { return control_; }
   const UniqueFd& pidfd() const { return pidfd_; }
   // The core's end of the spawner's connection (core/spawn/client.hpp speaks on it). Once.
   UniqueFd take_spawner() { return std::move(spawner_); }
   pid_t pid() const { return pid_; }
+  pid_t spawner_pid() const { return spawner_pid_; }  // as hello says: for records and for reaping, not for judging
   bool alive() const { return pid_ > 0; }
 
  private:
@@ -97,17 +114,23 @@ class HostProcess {
   // Next frame of the outstanding call, LOG and EVIDENCE handled inside; nullopt at the deadline (monotonic ns).
   Result<std::optional<Frame>> next(int64_t deadline_ns);
   Result<std::optional<Frame>> take(Frame frame);
+  void end_orphans();
+  Error out_of_time(int timeout_ms);
   Error lost(std::string why);
   Error protocol(std::string why);
   std::string verb_text() const;
   std::string last_words() const;  // the end of what it wrote to its standard error
 
   UniqueFd control_, pidfd_, spawner_, cancel_, stderr_;
-  pid_t pid_ = -1;
+  pid_t pid_ = -1, spawner_pid_ = -1;
+  std::vector<pid_t> earlier_children_;  // of this process, before the host was started
+  bool asked_to_end_ = false, interrupted_ = false;
+  HostTimeouts timeouts_;
+  int64_t limit_ns_ = INT64_MAX;
+  int interrupt_fd_ = -1;
   uint32_t request_ = 0;
   FrameType verb_ = FrameType::LOAD;
   uint64_t evidence_records_ = 0, evidence_bytes_ = 0;
-  bool run_document_ = false;
   std::optional<Error> run_error_;
   HostEvents events_;
 };

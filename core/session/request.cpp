@@ -1,0 +1,80 @@
+#include "core/session/request.hpp"
+
+namespace h5i::session {
+namespace {
+
+Json list(const std::vector<std::string>& words) {
+  Json out = json::Array{};
+  for (const std::string& w : words) out.push(w);
+  return out;
+}
+
+// Files that an interactive or login shell of the user runs.
+constexpr const char* kShellStartup[] = {".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv",
+                                         ".zprofile", ".zlogin", ".zlogout", ".cshrc", ".tcshrc", ".login", ".kshrc",
+                                         ".config/fish", ".inputrc", ".xprofile", ".xsessionrc", ".pam_environment"};
+
+}  // namespace
+
+std::string box_id(const BoxPaths& paths) { return sha256_hex(paths.dir).substr(0, 16); }
+
+std::vector<std::string> always_denied(const BoxPaths& paths, const Manifest& m, const UserDirs& dirs, const std::string& prefix) {
+  std::vector<std::string> out = {paths.manifest(), paths.policy(), paths.log(), paths.blobs(), paths.lock(), paths.live(),
+                                  dirs.config, dirs.state + "/keys", dirs.state + "/plugins", dirs.state + "/plugins.lock.json",
+                                  dirs.state + "/trust", prefix + "/bin/h5i", prefix + "/libexec/h5i", prefix + "/lib/h5i"};
+  if (!m.repo_git_dir.empty()) {
+    out.push_back(m.repo_git_dir + "/hooks");
+    out.push_back(m.repo_git_dir + "/config");
+  }
+  if (!dirs.home.empty()) {
+    for (const char* name : kShellStartup) out.push_back(dirs.home + "/" + name);
+    out.push_back(dirs.home + "/.local/bin/h5i");
+  }
+  return out;
+}
+
+Json run_request(const RequestInput& in) {
+  const BoxPaths& p = *in.paths;
+  const Manifest& m = *in.manifest;
+  Json env = json::Object{};
+  for (const auto& [name, value] : in.env) env[name] = value;
+  Json r = json::Object{
+      {"schema", "h5i.run/1"},
+      {"session", in.session.value},
+      {"box", m.name.str()},
+      {"boxid", box_id(p)},
+      {"policy", *in.policy},
+      {"paths", json::Object{{"work", p.work()},
+                             {"git", m.base_commit.empty() ? "" : p.git()},
+                             {"objects", list(m.object_dirs)},
+                             {"spool", p.spool()},
+                             {"private", p.priv()},
+                             {"repo_git", m.repo_git_dir},
+                             {"home", in.dirs->home},
+                             {"libexec", in.prefix + "/libexec/h5i"}}},
+      {"deny_always", list(always_denied(p, m, *in.dirs, in.prefix))},
+      {"env", std::move(env)},
+      {"ids", json::Object{{"uid", in.uid},
+                           {"gid", in.gid},
+                           {"box_uid", in.uid == 0 ? m.host_uid : in.uid},
+                           {"box_gid", in.uid == 0 ? m.host_gid : in.gid}}}};
+  if (in.command)
+    r["command"] = json::Object{{"argv", list(in.command->argv)},
+                                {"exec", list(in.command->exec)},
+                                {"cwd", in.command->cwd},
+                                {"tty", in.command->tty},
+                                {"readonly", in.command->readonly}};
+  return r;
+}
+
+std::vector<std::pair<std::string, std::string>> session_names(const Json& request) {
+  const Json& paths = request["paths"];
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& [key, name] : {std::pair{"work", "$WORK"}, {"git", "$GIT"}, {"spool", "$SPOOL"}, {"private", "$PRIVATE"}})
+    if (!paths[key].string().empty()) out.emplace_back(paths[key].string(), name);
+  out.emplace_back(request["session"].string(), "$SESSION");
+  out.emplace_back(request["boxid"].string(), "$BOXID");
+  return out;
+}
+
+}  // namespace h5i::session

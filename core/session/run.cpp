@@ -1,0 +1,564 @@
+// The steps of "Life of one run", in order; each is one function below.
+#include "core/session/run.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/base/text.hpp"
+#include "core/os/pidfd.hpp"
+#include "core/session/attest.hpp"
+#include "core/session/environment.hpp"
+#include "core/session/live.hpp"
+#include "core/session/output.hpp"
+#include "core/session/probe.hpp"
+#include "core/session/receipt.hpp"
+#include "core/session/request.hpp"
+#include "core/session/spool.hpp"
+#include "core/session/supervise.hpp"
+#include "core/session/verify_cache.hpp"
+#include "core/spawn/plan.hpp"
+
+namespace h5i::session {
+namespace {
+
+using evidence::Boundary;
+using evidence::Observer;
+using evidence::Record;
+
+constexpr int64_t kFlushAfterDeadlineMs = 1000;  // a reader that does not read does not hold up a run that ran out of time
+
+Boundary boundary_from(std::string_view name) {
+  for (Boundary b : {Boundary::FS, Boundary::NET, Boundary::PROC, Boundary::RESOURCE, Boundary::PROVENANCE})
+    if (evidence::boundary_name(b) == name) return b;
+  return Boundary::NONE;
+}
+
+std::vector<std::string> strings(const Json& list) {
+  std::vector<std::string> out;
+  for (const Json& v : list.array()) out.push_back(v.string());
+  return out;
+}
+
+std::string verb_of(const RunOptions& o) { return o.shell ? "box shell" : "box run"; }
+
+// One run and everything that its steps share.
+class Run {
+ public:
+  Run(const BoxEntry& box, const RunOptions& options, std::string prefix)
+      : box_(box), options_(options), prefix_(std::move(prefix)), started_ns_(realtime_ns()), started_mono_(monotonic_ns()) {}
+
+  Result<RunReport> go() {
+    session_ = H5I_TRY(new_session_id());
+    log_ = H5I_TRY(open_log());
+    auto prepared = prepare();
+    if (!prepared) return refuse(prepared.error());
+    auto supervised = execute();
+    if (!supervised) return refuse(supervised.error());
+    return finish(*supervised);
+  }
+
+ private:
+  // ---- records ----
+
+  Result<std::unique_ptr<evidence::Log>> open_log() {
+    auto log = evidence::Log::open(box_.paths.log());
+    if (!log && log.error().code == Errc::NOT_FOUND && access(box_.paths.dir.c_str(), F_OK) != 0)
+      return make_error(Errc::BOX_NOT_FOUND, "there is no box " + box_.name.str(), box_.paths.dir);
+    if (!log) return make_error(Errc::LOG_WRITE, "the box's log cannot be written", log.error().what + ": " + log.error().evidence);
+    return std::make_unique<evidence::Log>(std::move(*log));
+  }
+
+  Result<evidence::Head> record(std::string kind, Json body, Observer observer = Observer::core(), Boundary boundary = Boundary::NONE) {
+    Record r;
+    r.observer = std::move(observer);
+    r.boundary = boundary;
+    r.kind = std::move(kind);
+    r.session = session_;
+    r.body = std::move(body);
+    return log_->append(r);
+  }
+
+  // Best effort: the error goes to the caller whatever becomes of the record.
+  Error refuse(Error e) {
+    (void)record("run-refused", json::Object{{"id", e.id()},
+                                             {"what", printable(e.what)},
+                                             {"evidence", printable(e.evidence)},
+                                             {"exit_status", exit_status_of(e)}});
+    (void)log_->flush();
+    if (live_written_) (void)clear_live(box_.paths);
+    return e;
+  }
+
+  // ---- before anything runs ----
+
+  Result<void> prepare() {
+    lock_.emplace(H5I_TRY(BoxLock::acquire(box_.paths, verb_of(options_))));
+    manifest_ = H5I_TRY(load_manifest(box_.paths));
+    policy_ = H5I_TRY(load_policy(box_.paths, manifest_));
+    if (manifest_.state == BoxState::ABORTED)
+      return make_error(Errc::BOX_STATE, "nothing runs in " + manifest_.name.str(), "the box is aborted");
+    dirs_ = H5I_TRY(UserDirs::from_environment());
+    H5I_TRY(check_command());
+    int64_t wall = policy_["profile"]["resources"]["wall"].integer(0);
+    if (wall > 0 && !options_.shell) deadline_ns_ = started_mono_ + wall * 1000000000;
+    H5I_TRY(record("run-requested", json::Object{{"command", json_of(redacted_argv())},
+                                                 {"cwd", cwd_},
+                                                 {"shell", options_.shell},
+                                                 {"tier", manifest_.tier},
+                                                 {"policy_digest", manifest_.policy_digest.value}}));
+    signals_.emplace(H5I_TRY(SignalFd::take()));
+    H5I_TRY(start_host());
+    H5I_TRY(make_plan());
+    return prove();
+  }
+
+  Result<void> check_command() {
+    const Json& profile = policy_["profile"];
+    H5I_TRY(check_broker(profile));
+    Variables host = host_variables();
+    Environment env = compute_environment(profile, host);
+    argv_ = options_.argv;
+    if (options_.shell && argv_.empty()) {
+      auto shell = host.find("SHELL");
+      argv_ = {shell != host.end() && shell->second.starts_with('/') ? shell->second : "/bin/sh", "-i"};
+    }
+    if (argv_.empty() || argv_[0].empty())
+      return make_error(Errc::BOX_COMMAND, "no command for " + box_.name.str(), "there is nothing after --");
+    for (const std::string& a : argv_)
+      if (!valid_utf8(a)) return make_error(Errc::INVALID, "an argument is not UTF-8", printable(a), "quote or rename it");
+    H5I_TRY(check_tool(profile, argv_[0]));
+    cwd_ = H5I_TRY(cwd_below(box_.paths.work(), options_.cwd));
+    env.values["H5I_BOX"] = manifest_.name.str();
+    env.values["H5I_SESSION"] = session_.value;
+    env.values["H5I_SPOOL"] = box_.paths.spool();
+    env_ = std::move(env);
+    return {};
+  }
+
+  std::vector<std::string> redacted_argv() {
+    std::vector<std::string> out;
+    for (const std::string& a : argv_) out.push_back(evidence::redact(a, &redactions_));
+    return out;
+  }
+
+  static Json json_of(const std::vector<std::string>& list) {
+    Json out = json::Array{};
+    for (const std::string& s : list) out.push(s);
+    return out;
+  }
+
+  Result<void> start_host() {
+    plugin::Settings settings = H5I_TRY(plugin::Settings::of_this_process());
+    auto registry = H5I_TRY(plugin::Registry::scan(std::move(settings)));
+    plugin_ = H5I_TRY(registry.find_tier(manifest_.tier));
+    plugin::HostEvents events;
+    events.evidence = [this](const std::string& boundary, const std::string& kind, const Json& body) {
+      if (kind == "unobserved") unobserved_.push(body);
+      auto r = record(kind, body, Observer::plugin(plugin_.id, plugin_.digest), boundary_from(boundary));
+      if (!r && !record_error_) record_error_ = r.error();
+    };
+    host_.emplace(H5I_TRY(start_tier(plugin_, std::move(events), prefix_)));
+    host_->bound(deadline_ns_, signals_->fd());
+    H5I_TRY(record("plugin", json::Object{{"id", plugin_.id},
+                                          {"version", plugin_.version},
+                                          {"digest", plugin_.digest.value},
+                                          {"trust", plugin::trust_name(plugin_.trust)}}));
+    return write_live_record();
+  }
+
+  Json request(bool with_command) {
+    RequestInput in;
+    in.session = session_;
+    in.manifest = &manifest_;
+    in.paths = &box_.paths;
+    in.policy = &policy_;
+    in.dirs = &dirs_;
+    in.prefix = prefix_;
+    in.uid = getuid();
+    in.gid = getgid();
+    in.env = env_.values;
+    if (with_command) {
+      RequestInput::Command c;
+      c.argv = argv_;
+      c.exec = exec_candidates(argv_[0], env_.values["PATH"], cwd_);
+      c.cwd = cwd_;
+      c.tty = options_.shell;
+      c.readonly = options_.readonly;
+      in.command = std::move(c);
+    }
+    return run_request(in);
+  }
+
+  Result<void> make_plan() {
+    request_ = request(true);
+    plan_ = H5I_TRY(host_->plan(request_));
+    std::string text = json::canonical(plan_);
+    H5I_TRY(spawn::decode_plan(text));
+    spawn::Names names;
+    names.values = session_names(request_);
+    if (getuid() == 0 && manifest_.host_uid != 0) {
+      names.box_uid = manifest_.host_uid;
+      names.box_gid = manifest_.host_gid;
+    }
+    Json form = H5I_TRY(spawn::effective_form(text, names));
+    effective_ = EffectiveDigest(canonical_digest(form));
+    evidence::BlobRef blob = H5I_TRY(evidence::put_blob(box_.paths.blobs(), json::canonical(form)));
+    for (const std::string& line : unfounded_claims(plan_, strings(plugin_.manifest["claims"]), policy_))
+      return make_error(Errc::TIER_OVERCLAIM, "tier " + plugin_.id + " claims what its plan does not hold", line);
+    H5I_TRY(record("plan", json::Object{{"effective_digest", effective_.value},
+                                        {"not_enforced", plan_["not_enforced"]},
+                                        {"blob", blob.sha256}}));
+    return {};
+  }
+
+  // verify_exec under this policy, or its result from this boot.
+  Result<void> prove() {
+    ResultCache cache(dirs_.cache + "/proved");
+    Json probe_key = ProbeKey{plugin_.digest.value, boot_id(), getuid()}.to_json();
+    auto probe = cache.get("probe", probe_key);
+    if (!probe) {
+      probe = H5I_TRY(host_->probe());
+      H5I_TRY(check_probe(*probe, plugin_));
+      if (!(*probe)["available"].boolean()) {
+        std::string missing;
+        for (const std::string& m : strings((*probe)["missing"])) missing += (missing.empty() ? "" : ", ") + printable(m);
+        return make_error(Errc::TIER_PROBE_MISSING, "tier " + plugin_.id + " is impossible here", "missing " + missing);
+      }
+      cache.put("probe", probe_key, *probe);
+    }
+    Json key = VerifyKey{effective_.value, plugin_.digest.value, boot_id(), canonical_digest(*probe), getuid()}.to_json();
+    auto verify = cache.get("verify", key);
+    proof_cached_ = verify.has_value();
+    if (!verify) {
+      verify = H5I_TRY(host_->verify_exec(request(false)));
+      H5I_TRY(check_verify(*verify, plugin_.id));
+      cache.put("verify", key, *verify);
+    }
+    proof_digest_ = canonical_digest(*verify);
+    return {};
+  }
+
+  // ---- while it runs ----
+
+  Result<void> write_live_record(const Ready* ready = nullptr) {
+    Live live;
+    live.session = session_;
+    live.verb = verb_of(options_);
+    live.started = rfc3339(started_ns_);
+    live.boot = boot_id();
+    live.tier = manifest_.tier;
+    auto add = [&](const char* role, pid_t pid) {
+      if (pid > 0) live.processes.push_back({role, pid, process_start(pid)});
+    };
+    add("core", getpid());
+    add("host", host_->pid());
+    add("spawner", host_->spawner_pid());
+    if (ready && ready->has_init) add("init", ready->init_pid);
+    if (ready) add("workload", ready->workload);
+    live_written_ = true;
+    return write_live(box_.paths, live);
+  }
+
+  // The running init is our file, or a sealed copy of its bytes.
+  bool init_is_ours(const ProcessFacts& init, AttestInput* in) {
+    auto ours = plugin::open_helper(prefix_, "libexec/h5i/h5i-init");
+    struct stat st {};
+    if (!ours || fstat(ours->get(), &st) < 0) return false;
+    in->init_dev = st.st_dev;
+    in->init_ino = st.st_ino;
+    if (init.exe_dev == st.st_dev && init.exe_ino == st.st_ino) return true;
+    UniqueFd running(open(("/proc/" + std::to_string(init.pid) + "/exe").c_str(), O_RDONLY | O_CLOEXEC));
+    if (!running) return false;
+    auto a = sha256_fd_hex(ours->get()), b = sha256_fd_hex(running.get());
+    return a && b && *a == *b;
+  }
+
+  Result<void> attest(const Ready& ready) {
+    AttestInput in;
+    in.plan = plan_;
+    in.claims = strings(plugin_.manifest["claims"]);
+    in.policy = policy_;
+    in.self = H5I_TRY(read_process(getpid(), false));
+    in.spawner = os::parent_of(ready.init_pid);
+    if (ready.has_init) {
+      in.init = H5I_TRY(read_process(ready.init_pid, false));
+      in.init_digest_ok = init_is_ours(*in.init, &in);
+    }
+    in.workload = H5I_TRY(read_process(ready.workload, true));
+    Attestation a = judge(in);
+    if (ready.plan_digest != canonical_digest(plan_))
+      a.mismatches.push_back("the spawner executes another plan than the tier showed: " + ready.plan_digest);
+    if (os::parent_of(in.spawner) != host_->pid()) a.mismatches.push_back("the spawner is no child of this run's host process");
+    // What was read was its own all the while: its number could not have gone to another process.
+    if (H5I_TRY(os::pidfd_ended(ready.init_pidfd->get(), 0))) a.mismatches.push_back("the box ended while it was looked at");
+    a.facts["mismatches"] = json_of(a.mismatches);
+    a.facts["matches_plan"] = a.mismatches.empty();
+    attested_ = a.facts;
+    H5I_TRY(write_live_record(&ready));
+    H5I_TRY(record("attested", a.facts));
+    if (a.mismatches.empty()) return {};
+    return make_error(Errc::TIER_ATTEST, "the box is not what its plan says", a.mismatches.front());
+  }
+
+  std::string capture_mode() const {
+    const std::string& mode = policy_["audit"]["capture"].string();
+    return mode.empty() ? "all" : mode;
+  }
+
+  Result<Supervised> execute() {
+    budget_.left = static_cast<uint64_t>(std::max<int64_t>(0, policy_["profile"]["resources"]["output"].integer(64 << 20)));
+    bool capture = !options_.shell || options_.record;
+    int out[2], err[2];
+    if (pipe2(out, O_CLOEXEC) < 0) return sys_error("pipe2");
+    UniqueFd out_read(out[0]), out_write(out[1]);
+    if (pipe2(err, O_CLOEXEC) < 0) return sys_error("pipe2");
+    UniqueFd err_read(err[0]), err_write(err[1]);
+    int show_out = options_.json ? -1 : STDOUT_FILENO, show_err = options_.json ? -1 : STDERR_FILENO;
+    out_.emplace(std::move(out_read), ShowTarget(show_out), H5I_TRY(Capture::create(box_.paths.blobs())), &budget_, capture);
+    err_.emplace(std::move(err_read), ShowTarget(show_err), H5I_TRY(Capture::create(box_.paths.blobs())), &budget_, capture);
+    in_.emplace(H5I_TRY(InputPump::create(STDIN_FILENO)));
+    spawn::SpawnWatch watch(host_->take_spawner());
+    {
+      UniqueFd box_in = in_->take_box_end();
+      H5I_TRY(watch.give_stdio(box_in.get(), out_write.get(), err_write.get(), false));
+      out_write.reset();
+      err_write.reset();
+    }
+
+    host_->bound(INT64_MAX, -1);  // from here on the loop below sees both
+    SuperviseInput in;
+    in.host = &*host_;
+    in.watch = &watch;
+    in.out = &*out_;
+    in.err = &*err_;
+    in.in = &*in_;
+    in.signals = &*signals_;
+    in.deadline_ns = deadline_ns_;
+    in.attest = [this](const Ready& r) { return attest(r); };
+    in.denial = [this](const spawn::Denial& d) {
+      (void)record("denial", json::Object{{"syscall", d.syscall}, {"errno", d.err}}, Observer::spawner(), Boundary::PROC);
+    };
+    in.killed = [this](std::string_view reason, int signal) {
+      (void)record("killed", json::Object{{"reason", reason}, {"signal", signal}});
+    };
+    Supervised s = H5I_TRY(supervise(in, request_));
+    host_->begin_shutdown();
+    in_->close();
+    H5I_TRY(out_->drain());
+    H5I_TRY(err_->drain());
+    return s;
+  }
+
+  // ---- after everything is gone ----
+
+  Result<StreamReceipt> stream(const OutputStream& s, bool keep) {
+    StreamReceipt r;
+    r.bytes = s.bytes();
+    r.captured = s.capture().size();
+    r.truncated = s.truncated();
+    if (keep) {
+      evidence::BlobRef blob = H5I_TRY(s.capture().store(box_.paths.blobs()));
+      r.sha256 = blob.sha256;
+      r.blob = true;
+    } else {
+      r.sha256 = H5I_TRY(s.capture().digest());
+    }
+    for (const auto& [rule, n] : s.redactions()) redactions_[rule] += n;
+    return r;
+  }
+
+  Result<void> take_in_spool() {
+    auto taken = take_spool(box_.paths.spool());
+    if (!taken) {
+      unobserved_.push(json::Object{{"what", "spool"}, {"reason", taken.error().what + ": " + taken.error().evidence}});
+      return {};
+    }
+    for (const SpoolEntry& e : taken->entries) {
+      std::string clean = evidence::redact(json::canonical(e.body), &redactions_);
+      auto body = json::parse(clean);
+      H5I_TRY(record("box-claimed", json::Object{{"name", printable(e.name)}, {"body", body ? std::move(*body) : Json(clean)}}, Observer::box()));
+    }
+    for (const SpoolRefusal& e : taken->refused)
+      H5I_TRY(record("spool-refused", json::Object{{"name", printable(e.name)}, {"reason", e.reason}, {"id", errc_id(Errc::SPOOL_INVALID)}}));
+    if (taken->ignored > 0)
+      H5I_TRY(record("spool-refused", json::Object{{"name", ""}, {"reason", std::to_string(taken->ignored) + " more entries than are taken"},
+                                                   {"id", errc_id(Errc::SPOOL_INVALID)}}));
+    return {};
+  }
+
+  Json self_reported() const {
+    Json r = json::Object{{"observer", "spawner"}, {"proved_by", proof_digest_}, {"proof", proof_cached_ ? "cached" : "this run"}};
+    const Json& landlock = plan_["landlock"];
+    r["landlock"] = landlock.is_object() ? Json(json::Object{{"abi", landlock["abi"]}, {"rules", landlock["rules"].array().size()}}) : Json();
+    r["seccomp_sha256"] = plan_["seccomp"].is_object() ? plan_["seccomp"]["sha256"] : Json();
+    return r;
+  }
+
+  void add_unobserved() {
+    if (plan_["landlock"].is_object() || !plan_["root"].is_null())
+      unobserved_.push(json::Object{{"what", "refused file accesses"}, {"reason", "mounts and Landlock refuse without telling us"}});
+    else
+      unobserved_.push(json::Object{{"what", "file and network accesses"}, {"reason", "nothing of this tier confines or watches them"}});
+    if (!plan_["seccomp"].is_object())
+      unobserved_.push(json::Object{{"what", "refused system calls"}, {"reason", "this tier filters none"}});
+  }
+
+  Result<RunReport> finish(Supervised& s) {
+    if (record_error_) s.outcome = {Outcome::Status::VIOLATION, 0, Errc::LOG_WRITE, record_error_->what + ": " + record_error_->evidence};
+    // A cpu limit ends a process by SIGXCPU; for the caller that is a deadline like any other.
+    if (s.outcome.status == Outcome::Status::SIGNALED && s.outcome.code == SIGXCPU && policy_["profile"]["resources"]["cpu"].is_int())
+      s.outcome = {Outcome::Status::TIMEOUT, 0, Errc::RUN_DEADLINE, "resources.cpu"};
+    H5I_TRY(take_in_spool());
+
+    ReceiptInput r;
+    r.session = session_;
+    r.box = manifest_.name.str();
+    r.tier = manifest_.tier;
+    for (const std::string& a : argv_) r.command.push_back(evidence::redact(a));
+    r.cwd = cwd_;
+    r.shell = options_.shell;
+    r.policy_digest = manifest_.policy_digest;
+    r.effective_digest = effective_;
+    r.not_enforced = plan_["not_enforced"];
+    r.plugin_id = plugin_.id;
+    r.plugin_version = plugin_.version;
+    r.plugin_digest = plugin_.digest;
+    r.attested = attested_;
+    r.self_reported = self_reported();
+    r.outcome = s.outcome;
+    if (s.spawned) {
+      r.usage = {s.spawned->wall_us, s.spawned->user_us, s.spawned->system_us, s.spawned->max_rss_kib,
+                 s.spawned->usage_cgroup ? "cgroup" : "wait4"};
+      for (const spawn::Denial& d : s.spawned->denials)
+        r.denials.push(json::Object{{"syscall", d.syscall}, {"count", d.count}, {"errno", d.err}});
+      if (s.spawned->survivors > 0)
+        r.survivors.push(json::Object{{"count", s.spawned->survivors}, {"fate", "killed"}});
+    } else {
+      unobserved_.push(json::Object{{"what", "usage, denials and survivors"}, {"reason", "the spawner was lost, or started nothing"}});
+    }
+    add_unobserved();
+    if (!s.plugin_disagrees.empty()) {
+      H5I_TRY(record("plugin-disagrees", json::Object{{"detail", s.plugin_disagrees}}));
+      unobserved_.push(json::Object{{"what", "the plugin's own account"}, {"reason", printable(s.plugin_disagrees)}});
+    }
+    r.unobserved = unobserved_;
+    std::string mode = capture_mode();
+    bool failed = exit_status_of(s.outcome) != 0 || (s.spawned && !s.spawned->denials.empty());
+    bool keep = (!options_.shell || options_.record) && (mode == "all" || (mode == "signal" && failed));
+    r.out = H5I_TRY(stream(*out_, keep));
+    r.err = H5I_TRY(stream(*err_, keep));
+    r.redactions = redactions_;
+    r.env_not_passed = env_.unrepresentable;
+    r.started_ns = started_ns_;
+    r.ended_ns = realtime_ns();
+
+    RunReport report;
+    report.receipt = receipt_json(r);
+    evidence::Head head = H5I_TRY(record("receipt", report.receipt));
+    H5I_TRY(log_->flush());
+    report.receipt_record = head.digest;
+    report.exit_status = exit_status_of(s.outcome);
+    H5I_TRY(settle());
+    flush_output(s.outcome.status == Outcome::Status::TIMEOUT ? monotonic_ns() + kFlushAfterDeadlineMs * 1000000 : INT64_MAX);
+    host_->shutdown();
+    seal_head();
+    return report;
+  }
+
+  // What the box is after a run; written only when it changed, because the write is flushed to disk.
+  Result<void> settle() {
+    H5I_TRY(clear_live(box_.paths));
+    live_written_ = false;
+    if (manifest_.state == BoxState::IDLE) return {};
+    manifest_.state = BoxState::IDLE;
+    manifest_.last_session = session_.value;
+    return save_manifest(box_.paths, manifest_);
+  }
+
+  // As with any program, the end waits for a reader that still reads; a signal or (after a deadline) a second ends that.
+  void flush_output(int64_t until) {
+    while (out_->pending() || err_->pending()) {
+      pollfd p[5];
+      out_->poll_entries(&p[0], &p[1]);
+      err_->poll_entries(&p[2], &p[3]);
+      p[4] = {signals_->fd(), POLLIN, 0};
+      int64_t left = until == INT64_MAX ? -1 : (until - monotonic_ns()) / 1000000;
+      if (until != INT64_MAX && left <= 0) return;
+      if (poll(p, 5, static_cast<int>(left)) < 0 && errno != EINTR) return;
+      if (p[4].revents) return;
+      if (!out_->handle(p[0], p[1]) || !err_->handle(p[2], p[3])) return;
+    }
+  }
+
+  // Signing needs libcrypto and a flush of its own: a program of its own does it, and nobody waits for it.
+  void seal_head() {
+    std::string path = prefix_ + "/libexec/h5i/h5i-evidence";
+    auto helper = plugin::open_helper(prefix_, "libexec/h5i/h5i-evidence");
+    if (!helper) return;  // not installed: the log stays unsealed, and status says so
+    posix_spawnattr_t attr;
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_init(&attr);
+    posix_spawn_file_actions_init(&actions);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    for (int fd = 0; fd < 3; fd++) posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+    std::vector<std::string> env;
+    Variables host = host_variables();
+    for (const char* name : {"HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"})
+      if (auto it = host.find(name); it != host.end()) env.push_back(it->first + "=" + it->second);
+    std::string log = box_.paths.log();
+    std::vector<char*> envp, argv = {const_cast<char*>("h5i-evidence"), const_cast<char*>("seal-head"),
+                                     const_cast<char*>("--log"), log.data(), nullptr};
+    for (std::string& e : env) envp.push_back(e.data());
+    envp.push_back(nullptr);
+    std::string program = "/proc/self/fd/" + std::to_string(helper->get());
+    pid_t pid;
+    (void)posix_spawn(&pid, program.c_str(), &actions, &attr, argv.data(), envp.data());
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&actions);
+  }
+
+  const BoxEntry& box_;
+  const RunOptions& options_;
+  std::string prefix_;
+  int64_t started_ns_, started_mono_, deadline_ns_ = INT64_MAX;
+  SessionId session_;
+  std::unique_ptr<evidence::Log> log_;
+  std::optional<BoxLock> lock_;
+  Manifest manifest_;
+  Json policy_, request_, plan_;
+  UserDirs dirs_;
+  std::vector<std::string> argv_;
+  std::string cwd_;
+  Environment env_;
+  plugin::PluginInfo plugin_;
+  std::optional<SignalFd> signals_;
+  std::optional<plugin::HostProcess> host_;
+  EffectiveDigest effective_;
+  std::string proof_digest_;
+  bool proof_cached_ = false, live_written_ = false;
+  Json attested_ = json::Object{}, unobserved_ = json::Array{};
+  std::optional<Error> record_error_;
+  CaptureBudget budget_;
+  std::optional<OutputStream> out_, err_;
+  std::optional<InputPump> in_;
+  std::map<std::string, uint64_t> redactions_;
+};
+
+}  // namespace
+
+Result<RunReport> run_in_box(const BoxEntry& box, const RunOptions& options) {
+  return Run(box, options, plugin::install_prefix()).go();
+}
+
+}  // namespace h5i::session
