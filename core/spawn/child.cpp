@@ -569,6 +569,9 @@ void wait_for_go(const ChildProgram& p, Steps& s) {
   s.enter(kStageCwd);
   sys(__NR_umask, p.umask);
   s.need(sys(__NR_chdir, raw_arg(p.cwd)));
+  // Keys of the login that started us would be possessed by the box; a session keyring of its own is empty. Where that is
+  // impossible (no keys in this kernel, quota), a filter that refuses keyctl is what remains.
+  if (p.nested_user) sys(__NR_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, 0);
   if (p.landlock) enter_landlock(p, s);
   // The core looks at this process through /proc before it lets it go. Nothing of the box runs yet that could look too,
   // and the exec decides anew.

@@ -114,7 +114,7 @@ class Spawner {
  private:
   // -- requests
   void from_host();
-  void from_core();
+  bool from_core();  // one packet; false when none was waiting
   Result<uint64_t> start(const Message& m, int plan_fd);
   Result<void> check_against_caller(const Plan& plan, uint32_t kind) const;
   Result<void> prepare_stdio(Run& run, ChildProgram& program, UniqueFd* write_end);
@@ -181,21 +181,21 @@ void Spawner::from_host() {
   host_.send(answer);
 }
 
-void Spawner::from_core() {
+bool Spawner::from_core() {
   auto packet = os::receive_packet(core_.fd(), true);
-  if (!packet && packet.error().code == Errc::BUSY) return;
+  if (!packet && packet.error().code == Errc::BUSY) return false;
   auto m = packet && *packet ? decode((*packet)->bytes) : Result<Message>(make_error(Errc::INVALID, "closed"));
   FdCount n = m ? fds_of(m->kind) : FdCount{0, 0};
   if (!m || (*packet)->fds.size() < n.min || (*packet)->fds.size() > n.max) {
     closing_ = true;
-    return;
+    return false;
   }
   switch (m->kind) {
     case Kind::stdio:
       for (int i = 0; i < 3; i++) stdio_[i] = std::move((*packet)->fds[static_cast<size_t>(i)]);
       pty_ = m->what == 1;
-      return;
-    case Kind::kill_all: return kill_everything(m->what);
+      return true;
+    case Kind::kill_all: kill_everything(m->what); return true;
     case Kind::signal:
       for (auto& run : runs_) {
         if (run->kind != H5I_SPAWN_WORKLOAD) continue;
@@ -206,8 +206,8 @@ void Spawner::from_core() {
           ::kill(-run->pid, static_cast<int>(m->what));
         }
       }
-      return;
-    default: closing_ = true;
+      return true;
+    default: closing_ = true; return false;
   }
 }
 
@@ -606,8 +606,11 @@ int Spawner::serve() {
     for (auto& run : runs_)
       if (run->ended) finish(*run);
     runs_.erase(std::remove_if(runs_.begin(), runs_.end(), [](auto& r) { return r->ended; }), runs_.end());
-    // Requests last: what they add to runs_ has no place in this round's poll list.
-    if (q[2].revents & kIn) from_core();
+    // Requests last: what they add to runs_ has no place in this round's poll list. The core's before the host's, all of
+    // them: poll looks at the host's channel first, so stdio that was given before a plan was sent is there by now.
+    if (q[1].revents & kIn || q[2].revents & kIn)
+      while (!closing_ && from_core()) {
+      }
     if (!closing_ && (q[1].revents & kIn)) from_host();
   }
   return end_orderly() ? 0 : 1;

@@ -166,8 +166,6 @@ class Session {
     UniqueFd read_end(out[0]), write_end(out[1]), null(open("/dev/null", O_RDWR | O_CLOEXEC));
     if (auto given = watch->give_stdio(null.get(), write_end.get(), write_end.get(), false); !given) return o;
     write_end.reset();
-    // The two channels are not ordered between each other: the spawner must have the stdio before the plan.
-    usleep(2000);
     auto handle = client->start(json::canonical(plan), H5I_SPAWN_WORKLOAD);
     if (!handle) {
       o.refused = handle.error().what + " " + handle.error().evidence;

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <fstream>
 
@@ -311,4 +312,46 @@ KERNEL_TEST("workspace form: the caller's own view and ids, and still every desc
   KCHECK(o.result.survivors == 1);
   struct stat st {};
   KCHECK(stat((k.dir() + "/f").c_str(), &st) == 0 && st.st_uid == k.who().uid);
+}
+
+KERNEL_TEST("the keyring of the login that started it is not the box's", "[spawn]") {
+  constexpr const char* kSession = "-3";
+  ActList acts{{"syscall", std::to_string(SYS_keyctl), "0", kSession, "0"}};
+  auto out = act_outside(acts);
+  if (out[0] != "ok") {
+    printf("SKIP: spawn.keyring: keyctl is not available here\n");
+    return;
+  }
+  auto in = act(confined_plan(k), acts);
+  KCHECK(in[0] == "ok" && in.value(0).integer() != out.value(0).integer());
+}
+
+KERNEL_TEST("standard output can be opened again by name", "[spawn][fs]") {
+  Json p = confined_plan(k);
+  add_mount(p, "symlink", "/dev/stdout")["to"] = "/proc/self/fd/1";
+  set_shell(p, "echo again > /dev/stdout");
+  Outcome o = run_once(p);
+  KCHECK_SAYS(o.ok() && o.output == "again\n", o.text());
+}
+
+KERNEL_TEST("when set-up fails the core hears of it and no gate opens", "[spawn][gate]") {
+  Json p = confined_plan(k);
+  set_shell(p, "echo ran");
+  p["cwd"] = "/nowhere";
+  bool waited = false;
+  Session s;
+  Outcome o = s.run(p, [&](Session&, pid_t) { waited = true; });
+  KCHECK(!waited);
+  KCHECK_SAYS(o.result.status == H5I_OUTCOME_SETUP_FAILED && o.result.setup_errno == ENOENT, o.text());
+  KCHECK_SAYS(o.result.setup_text.find("working directory /nowhere") == 0, o.result.setup_text);
+  KCHECK(o.output.empty());
+}
+
+KERNEL_TEST("three hundred starts in a row all succeed", "[spawn]") {
+  Session s;
+  Json p = confined_plan(k);
+  set_acts(p, {{"ids"}});
+  int failed = 0;
+  for (int i = 0; i < 300; i++) failed += s.canary(p).ok() ? 0 : 1;
+  KCHECK_SAYS(failed == 0, std::to_string(failed));
 }

@@ -67,7 +67,6 @@ KERNEL_TEST("a running tree that ignores signals is gone within a second of the 
     UniqueFd r(out[0]), w(out[1]);
     KREQUIRE(s.watch->give_stdio(null.get(), w.get(), w.get(), false));
     w.reset();
-    usleep(2000);
     auto handle = s.client->start(json::canonical(p), H5I_SPAWN_WORKLOAD);
     KREQUIRE(handle);
     auto event = s.watch->next(5000);
@@ -97,7 +96,6 @@ KERNEL_TEST("when the host process or the core closes, the box dies and the spaw
       Session s;
       UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
       KREQUIRE(s.watch->give_stdio(null.get(), null.get(), null.get(), false));
-      usleep(2000);
       KREQUIRE(s.client->start(json::canonical(p), H5I_SPAWN_WORKLOAD));
       auto event = s.watch->next(5000);
       KREQUIRE(event);
@@ -125,7 +123,6 @@ KERNEL_TEST("kill -9 of the host process or of the spawner leaves no process of 
       Session s;
       UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
       (void)s.watch->give_stdio(null.get(), null.get(), null.get(), false);
-      usleep(2000);
       (void)s.client->start(json::canonical(plan), H5I_SPAWN_WORKLOAD);
       auto event = s.watch->next(5000);
       spawn::Gate gate(std::move(event->gate));
@@ -175,7 +172,6 @@ KERNEL_TEST("a signal from the core reaches the workload's group", "[spawn][life
     UniqueFd r(out[0]), w(out[1]);
     KREQUIRE(s.watch->give_stdio(null.get(), w.get(), w.get(), false));
     w.reset();
-    usleep(2000);
     auto handle = s.client->start(json::canonical(p), H5I_SPAWN_WORKLOAD);
     KREQUIRE(handle);
     auto event = s.watch->next(5000);
@@ -265,7 +261,6 @@ KERNEL_TEST("a gate that closes without go lets nothing run", "[spawn][gate]") {
   UniqueFd r(out[0]), w(out[1]);
   KREQUIRE(s.watch->give_stdio(null.get(), w.get(), w.get(), false));
   w.reset();
-  usleep(2000);
   auto handle = s.client->start(json::canonical(p), H5I_SPAWN_WORKLOAD);
   KREQUIRE(handle);
   {

@@ -112,7 +112,6 @@ KERNEL_TEST("calls that are held while the box is killed do not hold the spawner
   Outcome o;
   UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   KREQUIRE(s.watch->give_stdio(null.get(), null.get(), null.get(), false));
-  usleep(2000);
   auto handle = s.client->start(json::canonical(p), H5I_SPAWN_WORKLOAD);
   KREQUIRE(handle);
   auto event = s.watch->next(5000);

@@ -87,7 +87,6 @@ KERNEL_TEST("an interactive box has its own controlling terminal of the right si
     KREQUIRE(pty);
     KREQUIRE(s.watch->give_stdio(pty->slave.get(), pty->slave.get(), pty->slave.get(), true));
     pty->slave.reset();
-    usleep(2000);
     Json p = confined ? confined_plan(k) : plain_plan(k);
     if (confined) {
       Json& tty = add_mount(p, "bind", "/dev/tty");
