@@ -71,6 +71,9 @@ Result<Stopped> stop(Context& ctx, const std::string& name, int grace) {
   }
   auto rest = H5I_TRY(session::sweep_box(box, nullptr));
   if (rest && !rest->killed.empty()) out.killed = true;
+  auto still = H5I_TRY(session::read_live(box.paths));
+  if (still && still->session == out.session)
+    return make_error(Errc::BOX_BUSY, "the command in " + box.name.str() + " could not be ended", "session " + still->session.value + " still runs");
   return out;
 }
 

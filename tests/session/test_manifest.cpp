@@ -10,7 +10,7 @@ TEST_CASE("a manifest that was saved is read back, every member") {
   Manifest m = some_manifest("human", "fix");
   m.state = BoxState::PROPOSED;
   m.proposed_commit = std::string(40, 'b');
-  m.last_session = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+  m.last_session = "01arz3ndektsv4rrffq69g5fav";
   m.host_uid = 4294967294u;
   BoxPaths paths = make_box(s / "boxes", m);
   auto back = load_manifest(paths);
