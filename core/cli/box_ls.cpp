@@ -10,8 +10,12 @@ struct Row {
   session::BoxEntry box;
   Result<session::Manifest> manifest;
   std::optional<session::LastRun> run;
+  bool running;
 
-  std::string state() const { return manifest ? std::string(session::state_name(manifest->state)) : "unreadable"; }
+  std::string state() const {
+    if (!manifest) return "unreadable";
+    return std::string(session::state_name(running ? session::BoxState::RUNNING : manifest->state));
+  }
 };
 
 Json row_json(const Row& row) {
@@ -40,7 +44,9 @@ Result<std::vector<Row>> rows(Context& ctx, const Parsed& words) {
     if (!swept) ctx.note(box.name.str() + ": " + swept.error().what + ": " + swept.error().evidence);
     auto manifest = session::load_manifest(box.paths);
     auto run = session::last_run(box.paths);
-    Row row{std::move(box), std::move(manifest), run ? *run : std::nullopt};
+    // What is recorded as running and was not swept just now does run.
+    auto live = session::read_live(box.paths);
+    Row row{std::move(box), std::move(manifest), run ? *run : std::nullopt, live && *live};
     if (words.has("--state") && row.state() != words.get("--state")) continue;
     out.push_back(std::move(row));
   }

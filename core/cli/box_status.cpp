@@ -14,6 +14,8 @@ struct Status {
   std::optional<session::Live> live;
   evidence::SealState seal;
   std::optional<Error> policy_error;
+
+  std::string_view state() const { return session::state_name(live ? session::BoxState::RUNNING : manifest.state); }
 };
 
 Result<Status> read_status(Context& ctx, const std::string& name) {
@@ -42,7 +44,7 @@ Json status_json(const Status& s) {
   return json::Object{
       {"schema", "h5i.box-status/1"},
       {"name", m.name.str()},
-      {"state", session::state_name(m.state)},
+      {"state", s.state()},
       {"tier", m.tier},
       {"tier_from", m.tier_from},
       {"profile", m.profile},
@@ -71,7 +73,7 @@ void print(Context& ctx, const Status& s) {
   std::string sealed = s.seal.whole() ? "sealed" : s.seal.sealed > 0 ? "unsealed since record " + std::to_string(s.seal.sealed) : "unsealed";
   std::vector<std::pair<std::string, std::string>> rows{
       {"box", m.name.str()},
-      {"state", std::string(session::state_name(m.state))},
+      {"state", std::string(s.state())},
       {"tier", m.tier + " (from " + m.tier_from + ")"},
       {"profile", m.profile},
       {"policy digest", m.policy_digest.value},

@@ -7,6 +7,7 @@
 
 #include "core/cli/open_box.hpp"
 #include "core/cli/verbs.hpp"
+#include "core/session/cleanup.hpp"
 
 namespace h5i::cli {
 namespace {
@@ -52,7 +53,7 @@ Result<Stopped> stop(Context& ctx, const std::string& name, int grace) {
   std::string cwd = H5I_TRY(current_directory());
   session::BoxEntry box = H5I_TRY(session::find_box(name, cwd, dirs));
   // What a dead run left is ended here too: the person asked that nothing runs any more.
-  auto swept = H5I_TRY(session::sweep_box(box, nullptr));
+  auto swept = H5I_TRY(session::sweep_box(box, session::cleanup_tier));
   if (swept && !swept->killed.empty()) return Stopped{box, swept->session, true};
   H5I_TRY(session::load_manifest(box.paths));  // a folder that is not ours names no processes to end
   auto live = H5I_TRY(session::read_live(box.paths));
@@ -69,7 +70,7 @@ Result<Stopped> stop(Context& ctx, const std::string& name, int grace) {
     send(*core, SIGKILL);
     ended_within(*core, kAfterKillMs);
   }
-  auto rest = H5I_TRY(session::sweep_box(box, nullptr));
+  auto rest = H5I_TRY(session::sweep_box(box, session::cleanup_tier));
   if (rest && !rest->killed.empty()) out.killed = true;
   auto still = H5I_TRY(session::read_live(box.paths));
   if (still && still->session == out.session)

@@ -5,11 +5,14 @@
 
 int main(int argc, char** argv) {
   using namespace h5i::cli;
+  implement("box", "run", box_run);
+  implement("box", "shell", box_shell);
   implement("box", "stop", box_stop);
   implement("box", "ls", box_ls);
   implement("box", "status", box_status);
   implement("box", "log", box_log);
   implement("box", "inspect", box_inspect);
+  implement("box", "gc", box_gc);
   implement_plugin_verbs();
   return main_with("h5i", argc, argv);
 }

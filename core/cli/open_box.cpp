@@ -4,6 +4,8 @@
 
 #include <climits>
 
+#include "core/session/cleanup.hpp"
+
 namespace h5i::cli {
 
 Result<std::string> current_directory() {
@@ -14,7 +16,7 @@ Result<std::string> current_directory() {
 }
 
 Result<void> sweep(Context& ctx, const session::BoxEntry& box) {
-  auto swept = H5I_TRY(session::sweep_box(box, nullptr));
+  auto swept = H5I_TRY(session::sweep_box(box, session::cleanup_tier));
   if (!swept) return {};
   std::string text = "swept what a dead run left in " + box.name.str() + ": " + std::to_string(swept->killed.size()) + " processes killed";
   if (!swept->cleanup.empty()) text += "; the tier's cleanup: " + swept->cleanup;
