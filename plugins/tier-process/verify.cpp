@@ -23,7 +23,7 @@ using Act = std::vector<std::string>;
 constexpr int64_t kCanaryTimeoutMs = 20000;
 // Numbers of the second run, which proves the mechanism of each limit: small, so that the proof is quick.
 constexpr uint64_t kProofProcs = 24, kProofFork = 40;
-constexpr uint64_t kProofMem = 64ull << 20, kProofMemMiB = 160;
+constexpr uint64_t kProofMem = 32ull << 20, kProofMemMiB = 80;
 constexpr uint64_t kProofFsize = 64u << 10;
 
 struct Line {
@@ -221,7 +221,7 @@ json::Value with_small_limits(const json::Value& plan, std::vector<Dimension>& o
     } else if (name == "cpu") {
       r["soft"] = 1;
       r["hard"] = 2;
-      out.push_back({"resources.cpu", {"cpu", "3"}, {"SIGXCPU", "XCPU", "SIGKILL", "KILL"}, "processor time above the limit"});
+      out.push_back({"resources.cpu", {"cpu", "2"}, {"SIGXCPU", "XCPU", "SIGKILL", "KILL"}, "processor time above the limit"});
     }
   }
   if (json::Value* limits = p["cgroup"].is_object() ? p["cgroup"].make_object().find("limits") : nullptr) {
