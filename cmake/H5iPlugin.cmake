@@ -82,7 +82,8 @@ function(h5i_add_plugin)
       $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
   endif()
   if(H5I_DEVELOPER)
-    target_compile_options(${A_NAME} PRIVATE -Wall -Wextra -Wshadow -Wno-missing-field-initializers -Werror)
+    target_compile_options(${A_NAME} PRIVATE -Wall -Wextra -Wshadow -Wno-missing-field-initializers
+      $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> -Werror)
   endif()
 
   # Lists go to the manifest's script as one argument each, with "|" between the words.

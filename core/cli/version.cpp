@@ -5,6 +5,8 @@
 
 namespace h5i::cli {
 
+std::string version_text() { return H5I_VERSION; }
+
 int print_version(Context& ctx) {
   Json features = json::Array{};
   for (const char* name : {"h5i-host", "h5i-repo", "h5i-policy", "h5i-evidence"})

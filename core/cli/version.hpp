@@ -5,5 +5,6 @@
 namespace h5i::cli {
 
 int print_version(Context& ctx);
+std::string version_text();  // "0.1.0"
 
 }  // namespace h5i::cli

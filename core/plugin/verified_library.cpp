@@ -1,46 +1,12 @@
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cstring>
-
+#include "core/os/fs.hpp"
 #include "core/plugin/elf_lint.hpp"
 #include "core/plugin/manifest.hpp"
 #include "core/plugin/registry.hpp"
 #include "core/plugin/trusted_path.hpp"
 
-#ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U  // Linux 6.3
-#endif
-
 namespace h5i::plugin {
-namespace {
-
-// A copy that nobody can change, its owner included. The descriptor is reopened read-only for whoever maps it.
-Result<UniqueFd> sealed_copy(std::string_view bytes, const std::string& name) {
-  int raw = memfd_create("h5i-plugin", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
-  if (raw < 0 && errno == EINVAL) raw = memfd_create("h5i-plugin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (raw < 0)
-    return make_error(Errc::PLUGIN_LOAD, "no private copy of " + name + " can be made",
-                      std::string("memfd_create: ") + strerror(errno) + (errno == EACCES ? " (is vm.memfd_noexec 2?)" : ""),
-                      "install the plugin as root, or set vm.memfd_noexec below 2");
-  UniqueFd fd(raw);
-  for (size_t done = 0; done < bytes.size();) {
-    ssize_t n = write(fd.get(), bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return sys_error("write the copy of " + name);
-    done += static_cast<size_t>(n);
-  }
-  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0)
-    return sys_error("seal the copy of " + name);
-  UniqueFd read_only(open(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!read_only) return sys_error("reopen the copy of " + name);
-  return read_only;
-}
-
-}  // namespace
-
 Result<VerifiedLibrary> open_verified(const PluginInfo& info, uid_t euid) {
   if (info.refused) return *info.refused;
   Believed believed{euid};
@@ -62,7 +28,7 @@ Result<VerifiedLibrary> open_verified(const PluginInfo& info, uid_t euid) {
   out.digest = info.digest;
   // An owner can rewrite the inode under a reader's eyes. Root's own files are root's to keep, for everybody but root.
   if (st.st_uid != 0 || euid == 0) {
-    out.fd = H5I_TRY(sealed_copy(bytes, info.library));
+    out.fd = H5I_TRY(os::sealed_memfd("h5i-plugin", bytes));
     out.sealed_copy = true;
   }
   return out;
