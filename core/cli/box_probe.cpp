@@ -15,6 +15,12 @@ std::string words(const Json& list) {
   return out;
 }
 
+bool among(const Json& list, const std::string& word) {
+  for (const Json& v : list.array())
+    if (v.string() == word) return true;
+  return false;
+}
+
 void show(Context& ctx, const TierReport& t) {
   ctx.line("");
   std::string head = t.tier + ": " + t.state;
@@ -25,10 +31,12 @@ void show(Context& ctx, const TierReport& t) {
     ctx.line("  see: " + t.reason->remedy());
   }
   if (!t.probe.is_object()) return;
+  // A component that the tier can do without is limited: what it would hold is in not_enforced of a run.
   std::vector<std::vector<std::string>> rows;
-  for (const Json& c : t.probe["components"].array())
-    rows.push_back({c["ok"].boolean() ? "  ok" : "  missing", c["id"].string(),
-                    c["evidence"].string() + (c["ok"].boolean() ? "" : " [" + c["reason"].string() + "]")});
+  for (const Json& c : t.probe["components"].array()) {
+    const char* state = c["ok"].boolean() ? "  ok" : among(t.probe["missing"], c["id"].string()) ? "  missing" : "  limited";
+    rows.push_back({state, c["id"].string(), c["evidence"].string() + (c["ok"].boolean() ? "" : " [" + c["reason"].string() + "]")});
+  }
   for (const std::string& line : columns(rows)) ctx.line(line);
   if (std::string claims = words(t.probe["claims"]); !claims.empty()) ctx.line("  claims " + claims);
   if (std::string missing = words(t.probe["missing"]); !missing.empty()) ctx.line("  impossible here: missing " + missing);

@@ -1,5 +1,6 @@
 // h5i: the verbs of the run path. Everything heavier is another executable, reached by exec.
 #include "core/cli/command.hpp"
+#include "core/cli/host_verbs.hpp"
 #include "core/cli/plugin_verbs.hpp"
 #include "core/cli/verbs.hpp"
 
@@ -14,5 +15,6 @@ int main(int argc, char** argv) {
   implement("box", "inspect", box_inspect);
   implement("box", "gc", box_gc);
   implement_plugin_verbs();
+  implement_host_verbs();
   return main_with("h5i", argc, argv);
 }
