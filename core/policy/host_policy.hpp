@@ -17,7 +17,7 @@ struct Ceiling {
   std::string file;                              // as printed
   std::map<std::string, int> lines;              // "resources.mem" -> line in `file`
   std::optional<std::vector<std::string>> tiers; // tiers.allowed
-  std::map<std::string, int64_t> resources;      // largest value by name, in the units of the document
+  std::map<std::string, int64_t> resources;      // largest value by name, in the document's units; cpus in hundredths
   std::optional<Json> egress;                    // list of canonical rules; [] allows none
   std::optional<std::vector<std::string>> secret_sources;  // "env", "file", "command"
   std::optional<bool> command_extractors;
@@ -31,6 +31,7 @@ struct HostPolicy {
   std::vector<std::string> tiers_order;      // empty: the built-in order of auto
   bool allow_unconfined = false;             // auto may end at workspace
   bool command_extractors = false;           // the host's half of the agreement on `command:` sources
+  bool credentials = false;                  // repositories may grant where credentials are kept (~/.ssh, ...)
   std::vector<std::string> plugin_directories;  // absolute, searched after the closed list
   std::map<std::string, int64_t> gate;       // "files", "bytes", "depth", "file_bytes": limits of the output gate
   std::vector<std::string> files;            // which were read

@@ -43,6 +43,7 @@ struct ResolveInput {
   // The runtimes ("claude", "codex") that this user has installed; see installed_runtimes().
   std::vector<std::string> runtimes;
 
+  bool command_extractors = false;  // H5I_ALLOW_COMMAND_EXTRACTORS=1
   HostPolicy host;  // from load_host_policy(); default: no ceiling
 
   // True when `path` exists on the host. Unset: grants are not looked up, and a missing one is refused at the run.
