@@ -4,21 +4,24 @@
 namespace h5i::cli {
 
 std::vector<Command> policy_table() {
+  const Option kAgent{"--agent", "NAME", "which agent the profile `agent` means; else $H5I_AGENT"};
+  const Option kImage{"--image", "IMAGE", "instead of the profile's image"};
   const std::string policy = "h5i-policy";
   return {
       {.noun = "policy",
        .verb = "show",
        .usage = "policy show [PROFILE] [options]",
        .summary = "Show a resolved profile, or the list of profiles.",
+       .options = {kAgent, kImage},
        .min_args = 0,
        .max_args = 1,
        .executable = policy},
       {.noun = "policy",
        .verb = "explain",
-       .usage = "policy explain PROFILE [options]",
+       .usage = "policy explain [PROFILE] [options]",
        .summary = "Show the resolved policy, the spawn plan, and what a tier would not enforce.",
-       .options = {{"--tier", "TIER", "explain for this tier"}},
-       .min_args = 1,
+       .options = {{"--tier", "TIER", "explain for this tier; else the profile's, else process"}, kAgent, kImage},
+       .min_args = 0,
        .max_args = 1,
        .executable = policy},
       {.noun = "policy",
@@ -32,6 +35,8 @@ std::vector<Command> policy_table() {
        .verb = "diff",
        .usage = "policy diff A B [options]",
        .summary = "Show what one profile allows more, and what less, than another.",
+       .description = "A and B are profiles, or files that hold a resolved policy (a name with a slash, or ending in .json).",
+       .options = {kAgent},
        .min_args = 2,
        .max_args = 2,
        .executable = policy},
@@ -43,9 +48,11 @@ std::vector<Command> policy_table() {
        .executable = policy},
       {.noun = "box",
        .verb = "allow",
-       .usage = "box allow [RULE...] [options]",
+       .usage = "box allow [list | add RULE... | remove RULE...] [options]",
        .summary = "Show or edit the host's egress allow-list.",
-       .options = {{"--remove", "", "take the rules away instead of adding them"}},
+       .description = "Rules are HOST, HOST:PORT, *.SUFFIX, an address or a network. They are merged at run time into profiles that "
+                      "have egress rules of their own, never into one that denies all. A box cannot edit the list.",
+       .options = {{"--private", "", "weaker: the names added may resolve into private ranges"}},
        .min_args = 0,
        .max_args = -1,
        .executable = policy},

@@ -88,16 +88,18 @@ Result<std::vector<EgressRule>> load_allow_list(const std::string& file, uint32_
   return parse_allow_list(*bytes, file);
 }
 
+Result<void> make_allow_directory(const std::string& file) {
+  std::string parent = file.substr(0, file.rfind('/'));
+  if (::mkdir(parent.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  if (errno != ENOENT) return sys_error("make " + parent);
+  std::string above = parent.substr(0, parent.rfind('/'));  // a fresh account has no ~/.config
+  if ((::mkdir(above.c_str(), 0700) != 0 && errno != EEXIST) || ::mkdir(parent.c_str(), 0700) != 0) return sys_error("make " + parent);
+  return {};
+}
+
 Result<void> save_allow_list(const std::string& file, const std::vector<EgressRule>& rules) {
   size_t slash = file.rfind('/');
-  std::string parent = file.substr(0, slash);
-  if (::mkdir(parent.c_str(), 0700) != 0 && errno != EEXIST) {
-    // The directory above may be missing as well: a fresh account has no ~/.config.
-    if (errno != ENOENT) return sys_error("make " + parent);
-    std::string above = parent.substr(0, parent.rfind('/'));
-    if ((::mkdir(above.c_str(), 0700) != 0 && errno != EEXIST) || ::mkdir(parent.c_str(), 0700) != 0) return sys_error("make " + parent);
-  }
-  UniqueFd dir = H5I_TRY(os::open_directory(parent));
+  UniqueFd dir = H5I_TRY(os::open_directory(file.substr(0, slash)));
   return os::replace_file(dir, file.substr(slash + 1), allow_list_text(rules), 0600);
 }
 

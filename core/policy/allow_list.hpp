@@ -27,7 +27,9 @@ MergedEgress merge_allow_list(const std::vector<EgressRule>& profile, const std:
 
 // A missing file is an empty list. Must be a regular file of root or `uid`, not writable by others (POLICY_HOST_FILE).
 Result<std::vector<EgressRule>> load_allow_list(const std::string& file, uint32_t uid);
-// Writes a temporary file beside it (0600), flushes, renames. Makes the directory (0700) when it is missing.
+// Makes the list's directory (0700), and the one above, when they are missing.
+Result<void> make_allow_directory(const std::string& file);
+// Writes a temporary file beside it (0600), flushes, renames.
 Result<void> save_allow_list(const std::string& file, const std::vector<EgressRule>& rules);
 
 }  // namespace h5i::policy

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,10 @@ FileModel read_config(std::string_view bytes, const std::string& file, bool toml
 // The built-in profiles. Paths of an unset root are left out. `agent` and `browser` stand on agent-claude or agent-codex,
 // whichever `runtime` names ("claude", "codex"); they are absent when it is empty.
 std::map<std::string, Profile> builtin_profiles(const PathRoots& roots, const std::string& runtime);
+
+// A registry path with an optional :TAG or @sha256:DIGEST, or an absolute path.
+bool valid_image_name(std::string_view text);
+inline constexpr const char* kImageForm = "a registry path with an optional :TAG or @sha256:DIGEST, or an absolute path; at most 512 bytes";
 
 // The names of every field, in the order of docs/policy.md.
 extern const std::vector<std::string_view> kFields;

@@ -161,7 +161,7 @@ class Resolver {
       // A profile of the file without `extends` stands on `default`; one that has a built-in's name, on that built-in.
       if (!p->extends && p->file.empty()) break;
       std::string base = p->extends.value_or("default");
-      const Profile* next = find(base, base == p->name);
+      const Profile* next = find(base, base == p->name && builtins_.count(base));
       if (!next) {
         if (base == "agent" || base == "browser") errors_.push_back(ambiguous(base));
         else errors_.push_back(no_profile(base, place(p->file, p->extends_at) + ": "));
@@ -191,6 +191,8 @@ class Resolver {
     }
     out_.image_from = "profile";
     if (in_.image) {
+      if (!valid_image_name(*in_.image))
+        errors_.push_back(make_error(Errc::POLICY_VALUE, "--image does not take `" + in_.image->substr(0, 100) + "`", kImageForm));
       settings["container.image"] = Setting{*in_.image, "", "--image", {}, {}};
       out_.image_from = "flag";
     } else if (!settings.count("container.image") && model_.image) {

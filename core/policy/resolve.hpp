@@ -84,6 +84,11 @@ struct TierFacts {
   bool host_network = false;     // may give the host's network (net.mode: host)
 };
 
+// From a tier's answer to `probe` (h5i.probe/1), or from the claims of its manifest where nothing was probed. A tier
+// without a claim on files or network confines nothing; one that enforces egress has a network of its own.
+TierFacts facts_of(const TierId& tier, const std::set<std::string>& claims);
+TierFacts facts_from_probe(const Json& probe);
+
 // One line of what this tier does not hold of the policy; becomes not_enforced of plan and receipt.
 struct Unheld {
   std::string field, reason, detail;

@@ -90,7 +90,7 @@ class Reader {
   }
   void expected(const Node& n, const std::string& key, const std::string& what, const std::string& hint = {}) {
     std::string found = n.kind == Node::Kind::NONE ? "nothing" : std::string(kind_name(n.kind));
-    if (!n.text.empty()) found += " `" + n.text.substr(0, 100) + "`";
+    if (!n.text.empty() && n.kind != Node::Kind::NONE) found += " `" + n.text.substr(0, 100) + "`";
     fault(Errc::POLICY_TYPE, n.at, (key.empty() ? "the file" : "`" + key + "`") + " is " + what,
           "found " + found + (hint.empty() ? "" : "; " + hint));
   }
@@ -121,7 +121,9 @@ class Reader {
 
   std::optional<std::string> text(const Node& n, const std::string& key, const std::string& what = "text") {
     if (n.kind == Node::Kind::TEXT) return n.text;
-    bool scalar = n.kind == Node::Kind::INTEGER || n.kind == Node::Kind::REAL || n.kind == Node::Kind::BOOL;
+    // `[~]` is YAML's null, and people mean their home directory.
+    bool scalar = n.kind == Node::Kind::INTEGER || n.kind == Node::Kind::REAL || n.kind == Node::Kind::BOOL ||
+                  (n.kind == Node::Kind::NONE && n.text == "~");
     expected(n, key, what, scalar ? "quote it: \"" + n.text + "\"" : "");
     return {};
   }
@@ -610,13 +612,8 @@ class Reader {
   std::optional<std::string> image_name(const Node& n, const std::string& key) {
     auto t = text(n, key, "an image's name");
     if (!t) return {};
-    auto allowed = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::string_view("._/:@+-").find(c) != std::string_view::npos;
-    };
-    bool ok = !t->empty() && t->size() <= kMaxImage && (*t)[0] != '-' && (*t)[0] != '.' && (*t)[0] != ':' && (*t)[0] != '@' &&
-              std::all_of(t->begin(), t->end(), allowed) && t->find("..") == std::string::npos;
-    if (ok) return t;
-    fault(Errc::POLICY_VALUE, n.at, "`" + t->substr(0, 100) + "` is not an image's name", "a registry path with an optional :TAG or @sha256:DIGEST, or an absolute path; at most 512 bytes");
+    if (valid_image_name(*t)) return t;
+    fault(Errc::POLICY_VALUE, n.at, "`" + t->substr(0, 100) + "` is not an image's name", kImageForm);
     return {};
   }
 
@@ -636,6 +633,14 @@ const std::vector<std::string_view> kFields = {
     "net.loopback", "resources.mem", "resources.procs", "resources.cpus", "resources.cpu", "resources.wall",
     "resources.fsize", "resources.disk", "resources.inodes", "resources.output", "env.pass", "env.set", "env.dangerous",
     "secrets", "command_extractors", "auth", "container.image", "browser.deny", "audit.capture"};
+
+bool valid_image_name(std::string_view s) {
+  auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || std::string_view("._/:@+-").find(c) != std::string_view::npos;
+  };
+  return !s.empty() && s.size() <= kMaxImage && std::string_view("-.:@+").find(s[0]) == std::string_view::npos &&
+         std::all_of(s.begin(), s.end(), allowed) && s.find("..") == std::string_view::npos;
+}
 
 FileModel read_model(const Node& root, const std::string& file, bool toml, const PathRoots& roots, std::vector<Error>& errors) {
   return Reader(file, toml, roots, errors).read(root);

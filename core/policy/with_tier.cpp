@@ -42,14 +42,27 @@ std::string origin(const Resolved& r, std::string_view field) {
 
 }  // namespace
 
+TierFacts facts_of(const TierId& tier, const std::set<std::string>& claims) {
+  TierFacts f{tier, claims, false, false};
+  for (const std::string& c : claims) f.confines = f.confines || c.substr(0, 3) == "fs." || c.substr(0, 4) == "net.";
+  f.host_network = !claims.count("net.egress");
+  return f;
+}
+
+TierFacts facts_from_probe(const Json& probe) {
+  std::set<std::string> claims;
+  for (const Json& c : probe["claims"].array()) claims.insert(c.string());
+  return facts_of(TierId(probe["tier"].string()), claims);
+}
+
 std::vector<Unheld> unheld_fields(const Json& document, const TierFacts& facts) {
   const Json& profile = document["profile"];
   std::vector<Unheld> out;
   if (profile.object().contains("tools"))
-    out.push_back({"proc.tools", "policy.first-program-only", "the list is checked for the command that h5i starts; a shell can start anything"});
+    out.push_back({"proc.tools", "first-program-only", "the list is checked for the command that h5i starts; a shell can start anything"});
   for (std::string_view field : kFields) {
     if (!asks(profile, field) || facts.claims.count(std::string(field))) continue;
-    out.push_back({std::string(field), facts.confines ? "tier.no-claim" : "tier.unconfined",
+    out.push_back({std::string(field), facts.confines ? "no-claim" : "unconfined",
                    facts.confines ? "tier " + facts.tier.str() + " does not claim it on this host"
                                   : "tier " + facts.tier.str() + " confines nothing"});
   }

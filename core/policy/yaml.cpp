@@ -61,6 +61,7 @@ class Builder : public YAML::EventHandler {
     if (anchor) anchors(m);
     Node n;
     n.at = mark(m);
+    if (at_source(m) == '~') n.text = "~";
     add(std::move(n));
   }
   void OnScalar(const YAML::Mark& m, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {

@@ -1,0 +1,150 @@
+// policy explain: each field with where it comes from and whether this tier holds it, then the plan that a run would have.
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/cli/policy_input.hpp"
+#include "core/plugin/client.hpp"
+#include "core/plugin/manifest.hpp"
+#include "core/plugin/registry.hpp"
+#include "core/policy/explain.hpp"
+
+namespace h5i::cli {
+namespace {
+
+constexpr const char* kUsualTier = "process";  // what is explained when neither flag nor profile names a tier
+constexpr const char* kHost = "libexec/h5i/h5i-host";
+
+// What a tier said about itself; `host` lives on so that a plan can be asked of it.
+struct Asked {
+  policy::TierFacts facts;
+  bool probed = false;
+  std::optional<plugin::HostProcess> host;
+  std::string why_not;  // why nothing was probed
+};
+
+Result<plugin::HostProcess> start(const plugin::PluginInfo& info) {
+  UniqueFd program = H5I_TRY(plugin::open_helper(plugin::install_prefix(), kHost));
+  plugin::VerifiedLibrary library = H5I_TRY(plugin::open_verified(info, ::geteuid()));
+  plugin::HostProcess host = H5I_TRY(plugin::HostProcess::start(program));
+  plugin::LoadSpec spec{&library.fd, info.id, info.version, library.digest, plugin::manifest_list(info.manifest, "host_services")};
+  H5I_TRY(host.load(spec));
+  return host;
+}
+
+Result<Asked> ask(const std::string& tier) {
+  plugin::Settings settings = H5I_TRY(plugin::Settings::of_this_process());
+  plugin::Registry registry = H5I_TRY(plugin::Registry::scan(std::move(settings)));
+  plugin::PluginInfo info = H5I_TRY(registry.find_tier(tier));
+  std::set<std::string> claims;
+  for (const std::string& c : plugin::manifest_list(info.manifest, "claims")) claims.insert(c);
+  Asked a;
+  a.facts = policy::facts_of(TierId(tier), claims);
+  auto host = start(info);
+  if (!host) {
+    a.why_not = host.error().what + ": " + host.error().evidence;
+    return a;
+  }
+  auto probe = host->probe();
+  if (!probe) {
+    a.why_not = probe.error().what + ": " + probe.error().evidence;
+    return a;
+  }
+  a.probed = true;
+  a.host = std::move(*host);
+  if ((*probe)["available"].boolean()) a.facts = policy::facts_from_probe(*probe);
+  else a.why_not = "this host lacks: " + json::canonical((*probe)["missing"]);
+  return a;
+}
+
+// A run without a command, in the directory that stands for $WORK.
+Result<Json> run_request(const PolicySurroundings& s, const policy::Resolved& r) {
+  std::string prefix = plugin::install_prefix();
+  SessionId session = H5I_TRY(new_session_id());
+  auto uid = static_cast<int64_t>(::geteuid()), gid = static_cast<int64_t>(::getegid());
+  Json paths = json::Object{{"work", s.directory}, {"git", ""}, {"objects", json::Array()}, {"spool", s.directory},
+                            {"private", s.directory}, {"repo_git", ""}, {"home", s.input.home}, {"libexec", prefix + "/libexec/h5i"}};
+  return Json(json::Object{{"schema", "h5i.run/1"}, {"session", session.str()}, {"box", "human/explain"},
+                      {"boxid", std::string(16, '0')}, {"policy", r.document}, {"paths", paths}, {"deny_always", json::Array()},
+                      {"env", json::Object()}, {"ids", json::Object{{"uid", uid}, {"gid", gid}, {"box_uid", uid}, {"box_gid", gid}}}});
+}
+
+// One shape whatever was not held: the tier's own words from its plan, and ours for claims that are missing.
+Json not_enforced(const std::vector<policy::Unheld>& ours, const Json& plan) {
+  Json rows = json::Array();
+  std::set<std::string> named;
+  for (const Json& n : plan["not_enforced"].array()) {
+    named.insert(n["field"].string());
+    rows.push(json::Object{{"field", n["field"].string()}, {"reason", n["reason"].string()}, {"detail", n["detail"].string()}});
+  }
+  for (const policy::Unheld& u : ours)
+    if (!named.count(u.field)) rows.push(json::Object{{"field", u.field}, {"reason", u.reason}, {"detail", u.detail}});
+  return rows;
+}
+
+void print(Context& ctx, const policy::Resolved& r, const std::string& tier, const std::vector<policy::FieldLine>& fields,
+           const Json& unheld, const Json& plan, const std::string& no_plan) {
+  ctx.line("profile " + r.profile + " (" + r.defined_at + "), tier " + tier);
+  ctx.line("policy digest " + r.digest.str());
+  size_t width = 0;
+  for (const auto& f : fields) width = std::max(width, f.field.size());
+  for (const auto& f : fields) {
+    ctx.line(f.field + std::string(width + 2 - f.field.size(), ' ') + f.state + "  " + f.value);
+    ctx.detail("  from " + f.origin);
+  }
+  if (!unheld.array().empty()) ctx.line("not enforced at this tier:");
+  for (const Json& u : unheld.array()) ctx.line("  " + u["field"].string() + "  [" + u["reason"].string() + "]  " + u["detail"].string());
+  if (plan.is_null()) ctx.line("no spawn plan: " + no_plan);
+  else ctx.block("spawn plan:\n" + json::pretty(plan));
+}
+
+}  // namespace
+
+int policy_explain(Context& ctx, const Parsed& parsed) {
+  auto s = policy_surroundings(parsed);
+  if (!s) return ctx.refuse(s.error());
+  std::string name = parsed.arguments.empty() ? "default" : parsed.arguments[0];
+  auto r = profile_or_file(s->input, name);
+  if (!r) return ctx.refuse(r.error());
+  std::string tier = parsed.get("--tier", !r->isolation.empty() ? r->isolation : r->document.object().contains("tier") ? r->document["tier"].string() : kUsualTier);
+  auto asked = ask(tier);
+  if (!asked) return ctx.refuse(asked.error());
+  auto pinned = policy::with_tier(*r, asked->facts);
+  if (!pinned) return ctx.refuse(pinned.error());
+
+  Json plan;
+  std::string no_plan = asked->why_not;
+  if (asked->host && no_plan.empty()) {
+    auto request = run_request(*s, *pinned);
+    if (!request) return ctx.refuse(request.error());
+    auto answer = asked->host->plan(*request);
+    if (answer) plan = std::move(*answer);
+    else no_plan = answer.error().what + ": " + answer.error().evidence;
+    (void)asked->host->shutdown();
+  }
+  if (no_plan.empty()) no_plan = "the tier was not asked";
+  std::vector<policy::Unheld> ours = policy::unheld_fields(pinned->document, asked->facts);
+  Json unheld = not_enforced(ours, plan);
+  std::set<std::string> unheld_names;
+  for (const Json& u : unheld.array()) unheld_names.insert(u["field"].string());
+  std::vector<policy::FieldLine> fields = policy::explain_fields(*pinned, unheld_names);
+
+  for (const std::string& n : pinned->notes) ctx.note(n);
+  if (!ctx.json) {
+    print(ctx, *pinned, tier, fields, unheld, plan, no_plan);
+    return 0;
+  }
+  Json rows = json::Array(), notes = json::Array();
+  for (const auto& f : fields)
+    rows.push(json::Object{{"field", f.field}, {"value", f.value}, {"state", f.state}, {"origin", f.origin}});
+  for (const std::string& n : pinned->notes) notes.push(n);
+  Json out = json::Object{{"schema", "h5i.policy-explain/1"}, {"profile", pinned->profile}, {"defined_at", pinned->defined_at},
+                          {"tier", tier}, {"probed", asked->probed}, {"policy_digest", pinned->digest.str()}, {"policy", pinned->document},
+                          {"fields", rows}, {"not_enforced", unheld}, {"notes", notes}, {"plan", plan}};
+  if (plan.is_null()) out["no_plan"] = no_plan;
+  ctx.result(out);
+  return 0;
+}
+
+}  // namespace h5i::cli

@@ -1,0 +1,13 @@
+// h5i-policy: the verbs that read configuration, apart from the run path because they need its parsers.
+#include "core/cli/policy_input.hpp"
+
+int main(int argc, char** argv) {
+  using namespace h5i::cli;
+  implement("policy", "show", policy_show);
+  implement("policy", "explain", policy_explain);
+  implement("policy", "check", policy_check);
+  implement("policy", "diff", policy_diff);
+  implement("policy", "init", policy_init);
+  implement("box", "allow", box_allow);
+  return main_with("h5i-policy", argc, argv);
+}
