@@ -16,6 +16,7 @@
 #include "core/session/environment.hpp"
 #include "core/session/live.hpp"
 #include "core/session/output.hpp"
+#include "core/session/placeholders.hpp"
 #include "core/session/probe.hpp"
 #include "core/session/receipt.hpp"
 #include "core/session/request.hpp"
@@ -115,6 +116,7 @@ class Run {
     signals_.emplace(H5I_TRY(SignalFd::take()));
     H5I_TRY(start_host());
     H5I_TRY(make_plan());
+    H5I_TRY(record_placeholders());
     return prove();
   }
 
@@ -215,6 +217,18 @@ class Run {
                                         {"not_enforced", plan_["not_enforced"]},
                                         {"blob", blob.sha256}}));
     return {};
+  }
+
+  // Before anything makes them: a run that is killed must leave nothing in the work tree that nobody knows of.
+  Result<void> record_placeholders() {
+    bool more = false;
+    for (std::string& name : names_to_be_made(plan_, box_.paths.work())) {
+      auto& known = manifest_.placeholders;
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      known.push_back(std::move(name));
+      more = true;
+    }
+    return more ? save_manifest(box_.paths, manifest_) : Result<void>();
   }
 
   // verify_exec under this policy, or its result from this boot.

@@ -14,6 +14,7 @@
 #include "core/base/text.hpp"
 #include "core/evidence/log.hpp"
 #include "core/os/beneath.hpp"
+#include "core/session/placeholders.hpp"
 
 namespace h5i::session {
 namespace {
@@ -173,6 +174,8 @@ Result<std::optional<Swept>> sweep_box(const BoxEntry& box, const TierCleanup& c
   }
   UniqueFd dir = H5I_TRY(os::open_directory(box.paths.dir));
   swept.removed = remove_stale_files(dir);
+  if (auto work = os::open_directory(box.paths.work()))
+    for (const std::string& name : remove_placeholders(*work, manifest.placeholders)) swept.removed.push_back("work/" + name);
   H5I_TRY(record(box, live, swept));
   if (manifest.state == BoxState::RUNNING) {
     manifest.state = BoxState::IDLE;

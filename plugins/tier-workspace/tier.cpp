@@ -37,9 +37,6 @@ class WorkspaceTier final : public sdk::Tier {
   sdk::Result<sdk::Outcome> run(const json::Value& request) override {
     json::Value document = H5I_SDK_TRY(build_plan(request, facts()));
     if (document["argv"].array().empty()) return sdk::failure(H5I_E_INVALID, "run: the request has no command");
-    H5I_SDK_TRY(host().record("PROC", "unobserved",
-                              json::Object{{"what", "everything but output, exit and usage"},
-                                           {"reason", "nothing was confined, so nothing was refused and nothing was watched"}}));
     uint64_t handle = H5I_SDK_TRY(host().start(document, H5I_SPAWN_WORKLOAD));
     sdk::SpawnResult ended = H5I_SDK_TRY(host().wait(handle));
     return outcome_of(ended);
