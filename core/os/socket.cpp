@@ -49,9 +49,17 @@ Result<void> send_packet(int fd, std::string_view bytes, const std::vector<int>&
 }
 
 Result<std::optional<Packet>> receive_packet(int fd, bool dont_wait) {
-  // One byte more than any packet, so that a longer one shows as truncated rather than as complete.
+  const int flags = dont_wait ? MSG_DONTWAIT : 0;
+  // The length first, so that a small packet costs a small buffer. It cannot change: packets are whole, we are the reader.
+  ssize_t length;
+  do {
+    length = recv(fd, nullptr, 0, MSG_PEEK | MSG_TRUNC | flags);
+  } while (length < 0 && errno == EINTR);
+  if (length < 0 && errno == EAGAIN) return make_error(Errc::BUSY, "no packet is waiting");
+  if (length < 0 && errno == ECONNRESET) return std::optional<Packet>();  // closed with our packet unread
+  if (length < 0) return sys_error("recv");
   Packet p;
-  p.bytes.resize(kMaxPacket + 1);
+  p.bytes.resize(static_cast<size_t>(length) <= kMaxPacket ? static_cast<size_t>(length) : kMaxPacket);
   iovec v{p.bytes.data(), p.bytes.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxFds) + CMSG_SPACE(sizeof(ucred))] = {};
   msghdr m{};
@@ -61,7 +69,7 @@ Result<std::optional<Packet>> receive_packet(int fd, bool dont_wait) {
   m.msg_controllen = sizeof control;
   ssize_t n;
   do {
-    n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC | (dont_wait ? MSG_DONTWAIT : 0));
+    n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC | flags);
   } while (n < 0 && errno == EINTR);
   if (n < 0 && errno == EAGAIN) return make_error(Errc::BUSY, "no packet is waiting");
   if (n < 0 && errno == ECONNRESET) return std::optional<Packet>();  // closed with our packet unread
