@@ -69,8 +69,13 @@ Result<Json> load_policy(const BoxPaths& paths, const Manifest& m);
 class BoxLock {
  public:
   static Result<BoxLock> acquire(const BoxPaths& paths, std::string_view verb);
+  BoxLock(BoxLock&&) noexcept = default;
+  BoxLock& operator=(BoxLock&&) = delete;
+  // Unlocks by name: a child that is about to exec still holds a copy of the descriptor for a moment after vfork returned.
+  ~BoxLock();
 
  private:
+  BoxLock() = default;
   UniqueFd fd_;
 };
 

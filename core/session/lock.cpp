@@ -60,4 +60,8 @@ Result<BoxLock> BoxLock::acquire(const BoxPaths& paths, std::string_view verb) {
   return lock;
 }
 
+BoxLock::~BoxLock() {
+  if (fd_) ::flock(fd_.get(), LOCK_UN);
+}
+
 }  // namespace h5i::session

@@ -531,8 +531,7 @@ class Run {
     for (const char* name : {"HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"})
       if (auto it = host.find(name); it != host.end()) env.push_back(it->first + "=" + it->second);
     std::string log = box_.paths.log();
-    std::vector<char*> envp, argv = {const_cast<char*>("h5i-evidence"), const_cast<char*>("seal-head"),
-                                     const_cast<char*>("--log"), log.data(), nullptr};
+    std::vector<char*> envp, argv = {const_cast<char*>("h5i-evidence"), const_cast<char*>("seal-head"), log.data(), nullptr};
     for (std::string& e : env) envp.push_back(e.data());
     envp.push_back(nullptr);
     std::string program = "/proc/self/fd/" + std::to_string(helper->get());

@@ -48,6 +48,24 @@ TEST_CASE("a lock ends with its object") {
   CHECK(BoxLock::acquire(paths, "box run"));
 }
 
+TEST_CASE("a lock ends with its object even while a child still has the descriptor") {
+  Scratch s;
+  BoxPaths paths = make_box(s / "boxes", some_manifest("human", "fix"));
+  pid_t child = 0;
+  {
+    auto lock = BoxLock::acquire(paths, "box run");
+    REQUIRE(lock);
+    child = fork();
+    if (child == 0) {
+      alarm(60);
+      for (;;) pause();
+    }
+  }
+  CHECK(BoxLock::acquire(paths, "box run"));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
 TEST_CASE("a lock of a box that is not there says so, and a link in its place is refused") {
   Scratch s;
   CHECK(BoxLock::acquire(BoxPaths{s / "boxes/human/none"}, "box run").error().code == Errc::BOX_NOT_FOUND);
