@@ -2,57 +2,41 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
+#include <set>
 
 #include "core/cli/policy_input.hpp"
-#include "core/plugin/client.hpp"
 #include "core/plugin/manifest.hpp"
 #include "core/plugin/registry.hpp"
 #include "core/policy/explain.hpp"
+#include "core/session/probe.hpp"
 
 namespace h5i::cli {
 namespace {
 
 constexpr const char* kUsualTier = "process";  // what is explained when neither flag nor profile names a tier
-constexpr const char* kHost = "libexec/h5i/h5i-host";
 
-// What a tier said about itself; `host` lives on so that a plan can be asked of it.
+// What a tier says about itself: on this host when it could be asked, else by its manifest.
 struct Asked {
+  plugin::PluginInfo plugin;
   policy::TierFacts facts;
   bool probed = false;
-  std::optional<plugin::HostProcess> host;
-  std::string why_not;  // why nothing was probed
+  std::string why_not;  // why there is no plan
 };
-
-Result<plugin::HostProcess> start(const plugin::PluginInfo& info) {
-  UniqueFd program = H5I_TRY(plugin::open_helper(plugin::install_prefix(), kHost));
-  plugin::VerifiedLibrary library = H5I_TRY(plugin::open_verified(info, ::geteuid()));
-  plugin::HostProcess host = H5I_TRY(plugin::HostProcess::start(program));
-  plugin::LoadSpec spec{&library.fd, info.id, info.version, library.digest, plugin::manifest_list(info.manifest, "host_services")};
-  H5I_TRY(host.load(spec));
-  return host;
-}
 
 Result<Asked> ask(const std::string& tier) {
   plugin::Settings settings = H5I_TRY(plugin::Settings::of_this_process());
   plugin::Registry registry = H5I_TRY(plugin::Registry::scan(std::move(settings)));
-  plugin::PluginInfo info = H5I_TRY(registry.find_tier(tier));
-  std::set<std::string> claims;
-  for (const std::string& c : plugin::manifest_list(info.manifest, "claims")) claims.insert(c);
   Asked a;
+  a.plugin = H5I_TRY(registry.find_tier(tier));
+  std::set<std::string> claims;
+  for (const std::string& c : plugin::manifest_list(a.plugin.manifest, "claims")) claims.insert(c);
   a.facts = policy::facts_of(TierId(tier), claims);
-  auto host = start(info);
-  if (!host) {
-    a.why_not = host.error().what + ": " + host.error().evidence;
-    return a;
-  }
-  auto probe = host->probe();
+  auto probe = session::probe_tier(a.plugin);
   if (!probe) {
     a.why_not = probe.error().what + ": " + probe.error().evidence;
     return a;
   }
   a.probed = true;
-  a.host = std::move(*host);
   if ((*probe)["available"].boolean()) a.facts = policy::facts_from_probe(*probe);
   else a.why_not = "this host lacks: " + json::canonical((*probe)["missing"]);
   return a;
@@ -115,15 +99,13 @@ int policy_explain(Context& ctx, const Parsed& parsed) {
 
   Json plan;
   std::string no_plan = asked->why_not;
-  if (asked->host && no_plan.empty()) {
+  if (no_plan.empty()) {
     auto request = run_request(*s, *pinned);
     if (!request) return ctx.refuse(request.error());
-    auto answer = asked->host->plan(*request);
+    auto answer = session::plan_tier(asked->plugin, *request);
     if (answer) plan = std::move(*answer);
     else no_plan = answer.error().what + ": " + answer.error().evidence;
-    (void)asked->host->shutdown();
   }
-  if (no_plan.empty()) no_plan = "the tier was not asked";
   std::vector<policy::Unheld> ours = policy::unheld_fields(pinned->document, asked->facts);
   Json unheld = not_enforced(ours, plan);
   std::set<std::string> unheld_names;

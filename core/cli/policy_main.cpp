@@ -1,4 +1,5 @@
 // h5i-policy: the verbs that read configuration, apart from the run path because they need its parsers.
+#include "core/cli/plugin_verbs.hpp"
 #include "core/cli/policy_input.hpp"
 
 int main(int argc, char** argv) {
@@ -9,5 +10,6 @@ int main(int argc, char** argv) {
   implement("policy", "diff", policy_diff);
   implement("policy", "init", policy_init);
   implement("box", "allow", box_allow);
+  implement("plugin", "install", plugin_install);
   return main_with("h5i-policy", argc, argv);
 }
