@@ -181,8 +181,8 @@ Result<void> OutputStream::drain() {
 Result<InputPump> InputPump::create(int fd) {
   InputPump p;
   struct stat st {};
-  bool closed = fstat(fd, &st) < 0;
-  if (closed || null_device(st)) {
+  bool unreadable = fstat(fd, &st) < 0 || (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY;
+  if (unreadable || null_device(st)) {
     p.box_end_ = UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (!p.box_end_) return sys_error("open /dev/null");
     return p;

@@ -96,8 +96,9 @@ Result<SpoolTaken> take_spool(const std::string& path) {
       else
         out.refused.push_back({name, !body ? body.error().evidence : bytes > kSpoolBytes ? "above 4 MiB in all" : "no JSON object"});
     }
-    remove_tree(dir.get(), name, 0);
   }
+  // Only now: taking one of two hard links away would make the other look innocent.
+  for (const std::string& name : names) remove_tree(dir.get(), name, 0);
   return out;
 }
 

@@ -112,10 +112,10 @@ class Sandbox {
     pid_t pid = fork();
     if (pid == 0) {
       int in = open(input.c_str(), O_RDONLY);
-      dup2(rep[1], 9);
       dup2(in, 0);
       dup2(out[1], 1);
       dup2(err[1], 2);
+      dup2(rep[1], 9);  // last: any of the others may have had this number
       std::string home = "HOME=" + root + "/home", program = root + "/bin/driver", dir = box(), opts = root + "/options.json";
       char* args[] = {program.data(), dir.data(), opts.data(), nullptr};
       char* env[] = {home.data(), const_cast<char*>("PATH=/usr/bin:/bin"), const_cast<char*>("KEPT=yes"),
