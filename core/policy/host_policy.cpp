@@ -153,14 +153,9 @@ class HostReader {
     c_.audit = v->text;
     return {};
   }
+  // The run path looks for plugins and reads no YAML (docs/adr/0011).
   Result<void> plugins(const Node& n) {
-    H5I_TRY(map(n, "plugins", {"directories"}));
-    const Node* v = n.find("directories");
-    if (!v) return {};
-    out_.plugin_directories = H5I_TRY(list(*v, "plugins.directories"));
-    for (const std::string& d : out_.plugin_directories)
-      if (d[0] != '/') return wrong(*v, "plugins.directories", "a list of absolute paths");
-    return {};
+    return wrong(n, "plugins", "nothing here: /etc/h5i/plugin-directories lists them, one absolute path a line");
   }
   Result<void> gate(const Node& n) {
     H5I_TRY(map(n, "gate", kGate));
@@ -189,7 +184,6 @@ HostPolicy combine(HostPolicy root, HostPolicy user) {
   if (!says(root, "secrets.command_extractors")) out.command_extractors = user.command_extractors;
   if (!says(root, "fs.credentials")) out.credentials = user.credentials;
   for (const auto& [name, limit] : user.gate) out.gate.emplace(name, limit);
-  out.plugin_directories.insert(out.plugin_directories.end(), user.plugin_directories.begin(), user.plugin_directories.end());
   out.ceilings.insert(out.ceilings.end(), user.ceilings.begin(), user.ceilings.end());
   out.files.insert(out.files.end(), user.files.begin(), user.files.end());
   return out;

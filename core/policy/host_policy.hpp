@@ -32,7 +32,6 @@ struct HostPolicy {
   bool allow_unconfined = false;             // auto may end at workspace
   bool command_extractors = false;           // the host's half of the agreement on `command:` sources
   bool credentials = false;                  // repositories may grant where credentials are kept (~/.ssh, ...)
-  std::vector<std::string> plugin_directories;  // absolute, searched after the closed list
   std::map<std::string, int64_t> gate;       // "files", "bytes", "depth", "file_bytes": limits of the output gate
   std::vector<std::string> files;            // which were read
 };

@@ -426,7 +426,7 @@ TEST_CASE("host policy: root's file wins, both ceilings hold, others may not wri
   refused(t.write("bad2.yaml", "resources: { mem: lots }\n"), "bad2.yaml:1:19");
   refused(t.write("bad3.yaml", "net: { egress: ['*'] }\n"), "every host");
   refused(t.write("bad4.yaml", "a: &x 1\n"), "anchor");
-  refused(t.write("bad5.yaml", "plugins: { directories: [rel] }\n"), "absolute");
+  refused(t.write("bad5.yaml", "plugins: { directories: [/opt/p] }\n"), "plugin-directories");
   refused(t.write("bad6.yaml", "secrets: { sources: [vault] }\n"), "env, file and command");
 }
 
