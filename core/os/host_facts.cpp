@@ -27,7 +27,6 @@ namespace {
 
 constexpr size_t kSmallFile = 64u << 10;
 constexpr long kCgroup2Magic = 0x63677270;
-constexpr long kTmpfsMagic = 0x01021994;
 constexpr unsigned kTrialSeconds = 2;
 
 std::string text_of(const std::string& path) {

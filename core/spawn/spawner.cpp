@@ -42,7 +42,6 @@ constexpr size_t kMaxRuns = 32;            // at once, of one host process
 constexpr size_t kMaxHelper = 32u << 20;   // bytes of h5i-init or h5i-canary
 constexpr size_t kMaxQueued = 256;         // messages that the other end did not read; then denials are only counted
 constexpr int kFirstFd = 10;               // child.hpp: descriptors below are places, not sources
-constexpr int64_t kEndGrace = 5'000'000'000;  // ns to wait for killed boxes before leaving anyway
 
 // One thing that was started: the process that clone3 made (h5i-init, or the workload where the plan has no init).
 struct Run {

@@ -1,4 +1,6 @@
 // What the spawner refuses to start, and what neither end can make it do.
+#include <map>
+
 #include "tests/spawn/acts.hpp"
 #include "tests/support/catch.hpp"
 
@@ -106,4 +108,38 @@ KERNEL_TEST("the spawner cannot be read or traced by its own user", "[spawn][req
   } else {
     KCHECK(fd < 0 && errno == EACCES);
   }
+}
+
+KERNEL_TEST("the canary's manual names each of its acts, and an unknown one or a missing word is an error", "[spawn][canary]") {
+  const char* source = getenv("H5I_SOURCE_DIR");
+  auto manual = os::read_file(std::string(source ? source : H5I_TEST_SOURCE_DIR) + "/core/spawn/canary.md", 1 << 16);
+  KREQUIRE(manual);
+  int acts = 0;
+  size_t at = 0;
+  while ((at = manual->find("\n| `", at)) != std::string::npos) {
+    size_t end = manual->find('|', at + 2);
+    std::string cell = manual->substr(at + 3, end - at - 3);
+    at = end;
+    for (size_t i = 0; (i = cell.find('`', i)) != std::string::npos;) {
+      size_t close = cell.find('`', i + 1);
+      std::string name = cell.substr(i + 1, close - i - 1);
+      i = close + 1;
+      acts++;
+      // With too many words rather than too few none is EINVAL for its number of words; harmless values throughout.
+      static const std::map<std::string, std::vector<std::string>> kHarmless{
+          {"open", {"/", "r"}},    {"read", {"/dev/null"}}, {"stat", {"/"}},         {"list", {"/"}},
+          {"fork", {"1"}},         {"memory", {"1"}},       {"cpu", {"0"}},          {"sleep", {"1"}},
+          {"output", {"1"}},       {"ids", {}},             {"env", {}},             {"interfaces", {}},
+          {"capabilities", {}},    {"socket", {"1", "1", "0"}}, {"write", {k.dir() + "/x", "1"}}};
+      auto known = kHarmless.find(name);
+      std::vector<std::string> words = known == kHarmless.end() ? std::vector<std::string>{"/nowhere/x", "/nowhere/y", "0"} : known->second;
+      words.insert(words.begin(), name);
+      auto a = act_outside({words});
+      KCHECK_SAYS(a[0] != "none", name);
+      if (known != kHarmless.end()) KCHECK_SAYS(a[0] == "ok" || name == "capabilities", name + " " + a[0]);
+    }
+  }
+  KCHECK_SAYS(acts >= 35, std::to_string(acts));
+  auto bad = act_outside({{"surprise"}, {"open", "/"}, {"socket", "1"}});
+  for (size_t i = 0; i < 3; i++) KCHECK_SAYS(bad[i] == "EINVAL", bad[i]);
 }
