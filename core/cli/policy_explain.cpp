@@ -42,16 +42,23 @@ Result<Asked> ask(const std::string& tier) {
   return a;
 }
 
-// A run without a command, in the directory that stands for $WORK.
+// As root a box has an unprivileged id of its own; which one makes no difference to what is explained.
+constexpr int64_t kSomeBoxId = 0x70000000;
+
+// A run of `true` in the directory that stands for $WORK.
 Result<Json> run_request(const PolicySurroundings& s, const policy::Resolved& r) {
   std::string prefix = plugin::install_prefix();
   SessionId session = H5I_TRY(new_session_id());
   auto uid = static_cast<int64_t>(::geteuid()), gid = static_cast<int64_t>(::getegid());
+  int64_t box_uid = uid ? uid : kSomeBoxId, box_gid = uid ? gid : kSomeBoxId;
+  Json argv = json::Array{"true"}, exec = json::Array{"/bin/true"};
+  Json command = json::Object{{"argv", argv}, {"exec", exec}, {"cwd", s.directory}, {"tty", false}, {"readonly", false}};
   Json paths = json::Object{{"work", s.directory}, {"git", ""}, {"objects", json::Array()}, {"spool", s.directory},
                             {"private", s.directory}, {"repo_git", ""}, {"home", s.input.home}, {"libexec", prefix + "/libexec/h5i"}};
   return Json(json::Object{{"schema", "h5i.run/1"}, {"session", session.str()}, {"box", "human/explain"},
                       {"boxid", std::string(16, '0')}, {"policy", r.document}, {"paths", paths}, {"deny_always", json::Array()},
-                      {"env", json::Object()}, {"ids", json::Object{{"uid", uid}, {"gid", gid}, {"box_uid", uid}, {"box_gid", gid}}}});
+                      {"env", json::Object()}, {"ids", json::Object{{"uid", uid}, {"gid", gid}, {"box_uid", box_uid}, {"box_gid", box_gid}}},
+                      {"command", command}});
 }
 
 // One shape whatever was not held: the tier's own words from its plan, and ours for claims that are missing.
@@ -108,9 +115,10 @@ int policy_explain(Context& ctx, const Parsed& parsed) {
   }
   std::vector<policy::Unheld> ours = policy::unheld_fields(pinned->document, asked->facts);
   Json unheld = not_enforced(ours, plan);
-  std::set<std::string> unheld_names;
-  for (const Json& u : unheld.array()) unheld_names.insert(u["field"].string());
-  std::vector<policy::FieldLine> fields = policy::explain_fields(*pinned, unheld_names);
+  std::set<std::string> unclaimed, gaps;
+  for (const policy::Unheld& u : ours) unclaimed.insert(u.field);
+  for (const Json& u : unheld.array()) gaps.insert(u["field"].string());
+  std::vector<policy::FieldLine> fields = policy::explain_fields(*pinned, unclaimed, gaps);
 
   for (const std::string& n : pinned->notes) ctx.note(n);
   if (!ctx.json) {

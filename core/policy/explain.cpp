@@ -41,7 +41,8 @@ bool held_by_core(std::string_view field) {
 
 }  // namespace
 
-std::vector<FieldLine> explain_fields(const Resolved& r, const std::set<std::string>& unheld) {
+std::vector<FieldLine> explain_fields(const Resolved& r, const std::set<std::string>& unheld,
+                                      const std::set<std::string>& gaps) {
   std::vector<FieldLine> out;
   for (std::string_view name : kFields) {
     std::string field(name);
@@ -55,6 +56,7 @@ std::vector<FieldLine> explain_fields(const Resolved& r, const std::set<std::str
     if (grants) line.state = v.object().empty() && v.array().empty() ? "enforced" : "refused";
     else if (held_by_core(name)) line.state = "core";
     else if (unheld.count(field)) line.state = "not enforced";
+    else if (gaps.count(field)) line.state = "in part";
     out.push_back(std::move(line));
   }
   return out;

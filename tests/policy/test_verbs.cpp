@@ -170,6 +170,28 @@ TEST_CASE("policy explain: the tier that is asked for, or a refusal that names w
   CHECK(p.json({"policy", "explain", "a", "--tier", "nowhere"}, "policy-explain", 1)["error"]["id"].string().substr(0, 5) == "tier.");
 }
 
+TEST_CASE("policy explain says who holds each field, and shows the plan that a run would have") {
+  Place p;
+  Json w = p.json({"policy", "explain", "--tier", "workspace"}, "policy-explain", 0);
+  std::set<std::string> unheld;
+  for (const Json& n : w["not_enforced"].array()) unheld.insert(n["field"].string());
+  for (const char* f : {"fs.read", "fs.write", "fs.deny", "net.mode", "resources.mem"}) CHECK(unheld.count(f));
+  CHECK(w["plan"]["tier"].string() == "workspace");
+  CHECK(w["policy_digest"].string() == canonical_digest(w["policy"]));
+  Ended text = p.h5i({"policy", "explain", "--tier", "workspace", "-q"});
+  CHECK(text.out.find("fs.read") != std::string::npos);
+  CHECK(text.out.find("spawn plan:") != std::string::npos);
+
+  Json t = p.json({"policy", "explain", "--tier", "process"}, "policy-explain", 0);
+  // A host without user namespaces has no plan; then the reason stands in its place.
+  CHECK(t["plan"].is_object() != t.object().contains("no_plan"));
+  for (const Json& f : t["fields"].array())
+    if (f["field"].string() == "fs.read") CHECK(f["state"].string() == "enforced");
+  CHECK(p.json({"policy", "explain", "agent-claude", "--tier", "process"}, "policy-explain", 1)["error"]["id"].string() == "policy.egress-unenforceable");
+  CHECK(p.json({"policy", "explain", "workspace", "--tier", "process"}, "policy-explain", 1)["error"]["id"].string() == "policy.isolation");
+  CHECK(p.json({"policy", "explain", "workspace"}, "policy-explain", 0)["tier"].string() == "workspace");
+}
+
 TEST_CASE("box allow edits the host's list, whole lines at a time, and refuses bad rules") {
   Place p;
   CHECK(p.json({"box", "allow"}, "box-allow", 0)["rules"].array().empty());
