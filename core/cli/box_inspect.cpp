@@ -1,5 +1,6 @@
 #include "core/cli/open_box.hpp"
 #include "core/cli/verbs.hpp"
+#include "core/evidence/render.hpp"
 #include "core/session/last_run.hpp"
 
 namespace h5i::cli {
@@ -40,7 +41,7 @@ int box_inspect(Context& ctx, const Parsed& words) {
     return 0;
   }
   ctx.line("last run: record " + std::to_string(found->run->index) + ", " + found->run->kind + ", " + found->run->time);
-  ctx.block(json::pretty(found->run->body));
+  ctx.block(found->run->kind == "receipt" ? evidence::receipt_text(found->run->body) : json::pretty(found->run->body));
   return 0;
 }
 

@@ -16,5 +16,6 @@ int main(int argc, char** argv) {
   implement("box", "gc", box_gc);
   implement_plugin_verbs();
   implement_host_verbs();
+  implement("log", "show", log_show);
   return main_with("h5i", argc, argv);
 }

@@ -21,7 +21,12 @@ std::vector<Command> log_table() {
        .verb = "show",
        .usage = "log show TARGET [options]",
        .summary = "Show the records of a box, a session or a log file in full.",
-       .options = {{"--kind", "KIND", "only records of this kind", true}, {"--session", "ID", "only records of this run"}},
+       .description = "Survives a log that was damaged or made to harm: lines that are no records are shown as such, and the exit "
+                      "status is then 1. Ends with the boundary pressure: denials for each boundary and for each observer's lane.",
+       .options = {{"--kind", "KIND", "only records of this kind", true},
+                   {"--session", "ID", "only records of this run"},
+                   {"--last", "N", "only the last N records"},
+                   {"--raw", "N", "only line N of the log, from 0, as it stands there"}},
        .min_args = 1,
        .max_args = 1,
        .executable = "h5i"},

@@ -12,5 +12,6 @@ int box_status(Context& ctx, const Parsed& words);
 int box_log(Context& ctx, const Parsed& words);
 int box_inspect(Context& ctx, const Parsed& words);
 int box_gc(Context& ctx, const Parsed& words);
+int log_show(Context& ctx, const Parsed& words);
 
 }  // namespace h5i::cli

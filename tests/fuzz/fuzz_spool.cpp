@@ -1,0 +1,36 @@
+// What a box staged in its spool, as one file: it is taken as a claim of the box or refused, and the spool is empty after.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "core/session/spool.hpp"
+
+using namespace h5i;
+
+namespace {
+struct Spool {
+  std::string dir = "/tmp/h5i-fuzz-spool-XXXXXX";
+  Spool() {
+    if (!mkdtemp(dir.data())) abort();
+  }
+  ~Spool() { std::filesystem::remove_all(dir); }
+};
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const Spool spool;
+  int fd = open((spool.dir + "/claim.json").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0 || write(fd, data, size) != static_cast<ssize_t>(size)) abort();
+  close(fd);
+  auto taken = session::take_spool(spool.dir);
+  if (!taken) abort();
+  if (taken->entries.size() + taken->refused.size() != 1) abort();
+  for (const auto& e : taken->entries)
+    if (!e.body.is_object() || size > session::kSpoolEntryBytes) abort();
+  if (!std::filesystem::is_empty(spool.dir)) abort();
+  return 0;
+}
