@@ -1,7 +1,10 @@
 #include "core/evidence/seal.hpp"
 
 #include <fcntl.h>
-#include <spawn.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <vector>
@@ -87,15 +90,6 @@ Result<SealState> seal_state(const std::string& log_path) {
 }
 
 Result<void> start_sealing(const std::string& executable, const std::string& log_path) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  // A pipe of the caller's caller must not stay open until the signature is written.
-  for (int fd = 0; fd <= 2; fd++) posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
-  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-
   std::vector<std::string> kept;
   for (const char* name : {"HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"})
     if (const char* value = getenv(name)) kept.push_back(std::string(name) + "=" + value);
@@ -104,12 +98,35 @@ Result<void> start_sealing(const std::string& executable, const std::string& log
   env.push_back(nullptr);
   std::string name = "h5i-evidence", verb = "seal-head", log = log_path;
   char* argv[] = {name.data(), verb.data(), log.data(), nullptr};
-  pid_t pid = 0;
-  int err = posix_spawn(&pid, executable.c_str(), &actions, &attributes, argv, env.data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (err != 0) return sys_error("cannot start " + printable(executable), err);
-  return {};
+
+  int report[2];
+  if (pipe2(report, O_CLOEXEC) != 0) return sys_error("pipe2");
+  UniqueFd from(report[0]), to(report[1]);
+  pid_t pid = fork();
+  if (pid < 0) return sys_error("fork");
+  if (pid == 0) {
+    setsid();
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    for (int s = 1; s < NSIG; s++) signal(s, SIG_DFL);
+    int null = ::open("/dev/null", O_RDWR);
+    for (int fd = 0; fd <= 2; fd++) dup2(null, fd);
+    // A pipe of the caller's caller must not stay open until the signature is written.
+    close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
+    execve(executable.c_str(), argv, env.data());
+    int err = errno;
+    (void)!write(to.get(), &err, sizeof err);
+    _exit(127);
+  }
+  to.reset();
+  int err = 0;
+  ssize_t n;
+  do n = read(from.get(), &err, sizeof err);
+  while (n < 0 && errno == EINTR);
+  if (n != static_cast<ssize_t>(sizeof err)) return {};
+  waitpid(pid, nullptr, 0);
+  return sys_error("cannot start " + printable(executable), err);
 }
 
 }  // namespace h5i::evidence

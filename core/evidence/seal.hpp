@@ -41,8 +41,9 @@ struct SealState {
 };
 Result<SealState> seal_state(const std::string& log_path);
 
-// Starts `h5i-evidence seal-head LOG` and does not wait for it: own session, no descriptor of ours, of the environment
-// only where the user's directories are. `executable` is the absolute path of h5i-evidence.
+// Starts `h5i-evidence seal-head LOG` and does not wait for it: own session, no descriptor of ours or of whoever
+// started us, of the environment only where the user's directories are. `executable`: absolute, or /proc/self/fd/N of
+// the opened file.
 Result<void> start_sealing(const std::string& executable, const std::string& log_path);
 
 }  // namespace h5i::evidence

@@ -4,13 +4,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "core/base/text.hpp"
+#include "core/evidence/seal.hpp"
 #include "core/os/pidfd.hpp"
 #include "core/session/attest.hpp"
 #include "core/session/environment.hpp"
@@ -510,35 +510,11 @@ class Run {
     }
   }
 
-  // Signing needs libcrypto and a flush of its own: a program of its own does it, and nobody waits for it.
+  // Signing needs libcrypto and a flush of its own: a program of its own does it, and nobody waits for it. Where it is not
+  // installed or does not start, the log stays unsealed, and status says so.
   void seal_head() {
-    std::string path = prefix_ + "/libexec/h5i/h5i-evidence";
     auto helper = plugin::open_helper(prefix_, "libexec/h5i/h5i-evidence");
-    if (!helper) return;  // not installed: the log stays unsealed, and status says so
-    posix_spawnattr_t attr;
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_init(&attr);
-    posix_spawn_file_actions_init(&actions);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &all);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    for (int fd = 0; fd < 3; fd++) posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
-    std::vector<std::string> env;
-    Variables host = host_variables();
-    for (const char* name : {"HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"})
-      if (auto it = host.find(name); it != host.end()) env.push_back(it->first + "=" + it->second);
-    std::string log = box_.paths.log();
-    std::vector<char*> envp, argv = {const_cast<char*>("h5i-evidence"), const_cast<char*>("seal-head"), log.data(), nullptr};
-    for (std::string& e : env) envp.push_back(e.data());
-    envp.push_back(nullptr);
-    std::string program = "/proc/self/fd/" + std::to_string(helper->get());
-    pid_t pid;
-    (void)posix_spawn(&pid, program.c_str(), &actions, &attr, argv.data(), envp.data());
-    posix_spawnattr_destroy(&attr);
-    posix_spawn_file_actions_destroy(&actions);
+    if (helper) (void)evidence::start_sealing("/proc/self/fd/" + std::to_string(helper->get()), box_.paths.log());
   }
 
   const BoxEntry& box_;

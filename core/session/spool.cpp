@@ -48,6 +48,15 @@ void remove_tree(int parent, const std::string& name, int depth) {
   unlinkat(parent, name.c_str(), AT_REMOVEDIR);
 }
 
+bool deeper_than(const Json& v, int depth) {
+  if (depth < 0) return true;
+  for (const Json& x : v.array())
+    if (deeper_than(x, depth - 1)) return true;
+  for (const auto& m : v.object())
+    if (deeper_than(m.second, depth - 1)) return true;
+  return false;
+}
+
 // One entry: its text, or why not.
 Result<std::string> read_entry(int dir, const std::string& name) {
   auto refuse = [](std::string why) { return make_error(Errc::SPOOL_INVALID, "spool entry refused", std::move(why)); };
@@ -91,6 +100,7 @@ Result<SpoolTaken> take_spool(const std::string& path) {
       auto text = read_entry(dir.get(), name);
       if (text) bytes += text->size();
       auto body = text ? parse_json(*text, "spool entry", kSpoolEntryBytes) : Result<Json>(text.error());
+      if (body && deeper_than(*body, kSpoolDepth)) body = make_error(Errc::SPOOL_INVALID, "spool entry refused", "nested too deeply");
       if (body && body->is_object() && bytes <= kSpoolBytes)
         out.entries.push_back({name, std::move(*body)});
       else

@@ -11,6 +11,7 @@ namespace h5i::session {
 inline constexpr size_t kSpoolEntries = 200;
 inline constexpr size_t kSpoolBytes = 4u << 20;
 inline constexpr size_t kSpoolEntryBytes = 64u << 10;
+inline constexpr int kSpoolDepth = 32;  // a record can nest deeper, so that a claim always fits into one
 
 struct SpoolEntry {
   std::string name;  // raw, as the box chose it

@@ -1,4 +1,6 @@
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -200,6 +202,43 @@ TEST_CASE("a file size limit refuses the record as log.write, kills nobody and l
   auto v = verify_chain(path);
   REQUIRE(v.ok());
   CHECK(v->records == 2);
+}
+
+TEST_CASE("a full disk refuses the record as log.write, and the log goes on when there is room again") {
+  Scratch s;
+  std::string dir = s.path("small");
+  REQUIRE(mkdir(dir.c_str(), 0700) == 0);
+  int status = in_child([&] {
+    // A file system of our own, 64 KiB large, in a mount namespace of our own.
+    std::string map = "0 " + std::to_string(getuid()) + " 1\n";
+    if (unshare(CLONE_NEWNS) != 0) {
+      if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return 77;
+      spill("/proc/self/uid_map", map);
+    }
+    mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+    if (mount("tmpfs", dir.c_str(), "tmpfs", 0, "size=64k") != 0) return 77;
+    auto log = Log::open(dir + "/log.jsonl");
+    if (!log) return 1;
+    int written = 0;
+    for (;; written++) {
+      auto r = log->append(note(std::string(5000, 'x')));
+      if (r.ok()) continue;
+      if (r.error().code != Errc::LOG_WRITE || r.error().sys_errno != ENOSPC) return 2;
+      break;
+    }
+    if (written < 5 || written > 13) return 3;
+    auto v = verify_chain(dir + "/log.jsonl");
+    if (!v || v->records != static_cast<uint64_t>(written)) return 4;
+    if (mount(nullptr, dir.c_str(), nullptr, MS_REMOUNT, "size=1m") != 0) return 5;
+    if (!log->append(note("room again"))) return 6;
+    auto after = verify_chain(dir + "/log.jsonl");
+    return after && after->records == static_cast<uint64_t>(written) + 1 ? 0 : 7;
+  });
+  if (status == 77) {
+    printf("SKIP: evidence-disk-full: no mount namespace here\n");
+    return;
+  }
+  CHECK(status == 0);
 }
 
 TEST_CASE("a log that cannot be written says log.write") {

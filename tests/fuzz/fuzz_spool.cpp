@@ -1,4 +1,5 @@
-// What a box staged in its spool, as one file: it is taken as a claim of the box or refused, and the spool is empty after.
+// What a box staged in its spool, as one file: it is taken as a claim of the box or refused, and the spool is empty
+// after.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "core/evidence/record.hpp"
 #include "core/session/spool.hpp"
 
 using namespace h5i;
@@ -31,6 +33,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (taken->entries.size() + taken->refused.size() != 1) abort();
   for (const auto& e : taken->entries)
     if (!e.body.is_object() || size > session::kSpoolEntryBytes) abort();
+  // What was taken always fits into a record.
+  for (const auto& e : taken->entries) {
+    evidence::Record r;
+    r.kind = "box-claimed";
+    r.body = json::Object{{"name", e.name}, {"body", e.body}};
+    if (!evidence::record_line(r, evidence::Head{std::string(32, 'a'), 0, std::string(64, 'b')}, 0)) abort();
+  }
   if (!std::filesystem::is_empty(spool.dir)) abort();
   return 0;
 }
