@@ -90,12 +90,13 @@ ssize_t ShowTarget::write(std::string_view bytes) {
 
 // ---- OutputStream ---------------------------------------------------------------------------------------------------
 
-OutputStream::OutputStream(UniqueFd source, ShowTarget target, Capture capture, CaptureBudget* budget, bool capture_on)
+OutputStream::OutputStream(UniqueFd source, ShowTarget target, Capture capture, CaptureBudget* budget, bool capture_on, bool raw)
     : source_(std::move(source)),
       target_(std::move(target)),
       capture_(std::move(capture)),
       budget_(budget),
-      capture_on_(capture_on) {
+      capture_on_(capture_on),
+      raw_(raw) {
   fcntl(source_.get(), F_SETFL, fcntl(source_.get(), F_GETFL) | O_NONBLOCK);  // the read end is ours alone
 }
 
@@ -119,15 +120,22 @@ void OutputStream::show() {
   }
 }
 
-Result<void> OutputStream::take(std::string redacted) {
-  uint64_t keep = std::min<uint64_t>(budget_->left, redacted.size());
+// `bytes` as the box wrote them; `end`: nothing follows, so nothing is held back any more.
+Result<void> OutputStream::take(std::string_view bytes, bool end) {
+  bytes_ += bytes.size();
+  if (raw_ && target_.open()) pending_ += bytes;
+  if (raw_ && !capture_on_) return {};
+  std::string clean = redactor_.feed(bytes);
+  if (end) clean += redactor_.finish();
   if (capture_on_) {
-    if (keep < redacted.size()) truncated_ = true;
+    uint64_t keep = std::min<uint64_t>(budget_->left, clean.size());
+    if (keep < clean.size()) truncated_ = true;
     budget_->left -= keep;
-    H5I_TRY(capture_.append(std::string_view(redacted).substr(0, keep)));
+    H5I_TRY(capture_.append(std::string_view(clean).substr(0, keep)));
   }
-  if (!target_.open()) return {};
-  pending_ += target_.terminal() ? filter_.feed(redacted) : redacted;
+  if (raw_ || !target_.open()) return {};
+  pending_ += target_.terminal() ? filter_.feed(clean) : clean;
+  if (end && target_.terminal()) pending_ += filter_.finish();
   return {};
 }
 
@@ -136,14 +144,12 @@ Result<bool> OutputStream::read_once() {
   ssize_t n = read(source_.get(), buf, sizeof buf);
   if (n < 0 && errno == EINTR) return true;
   if (n < 0 && errno == EAGAIN) return false;
-  if (n <= 0) {  // the end
+  if (n <= 0) {  // the end; of a pty by EIO
     source_.reset();
-    H5I_TRY(take(redactor_.finish()));
-    if (target_.open() && target_.terminal()) pending_ += filter_.finish();
+    H5I_TRY(take({}, true));
     return false;
   }
-  bytes_ += static_cast<uint64_t>(n);
-  H5I_TRY(take(redactor_.feed(std::string_view(buf, static_cast<size_t>(n)))));
+  H5I_TRY(take(std::string_view(buf, static_cast<size_t>(n)), false));
   return true;
 }
 
@@ -159,7 +165,7 @@ Result<void> OutputStream::handle(const pollfd& in, const pollfd& out) {
   // As in any pipeline: a writer whose reader went away is told so by its next write.
   if (discarded_ && source_.valid()) {
     source_.reset();
-    H5I_TRY(take(redactor_.finish()));
+    H5I_TRY(take({}, true));
   }
   return {};
 }
@@ -168,8 +174,7 @@ Result<void> OutputStream::drain() {
   while (source_.valid()) {
     if (!H5I_TRY(read_once()) && source_.valid()) {
       source_.reset();
-      H5I_TRY(take(redactor_.finish()));
-      if (target_.open() && target_.terminal()) pending_ += filter_.finish();
+      H5I_TRY(take({}, true));
     }
   }
   show();
@@ -202,6 +207,17 @@ Result<InputPump> InputPump::create(int fd) {
   return p;
 }
 
+Result<InputPump> InputPump::to_pty(int fd, const UniqueFd& master) {
+  InputPump p;
+  p.pty_ = true;
+  if (fcntl(fd, F_GETFL) < 0) return p;
+  p.to_ = UniqueFd(fcntl(master.get(), F_DUPFD_CLOEXEC, 3));
+  if (!p.to_) return sys_error("dup of a pty");
+  p.from_ = fd;
+  p.terminal_ = isatty(fd);
+  return p;
+}
+
 void InputPump::close() {
   to_.reset();
   from_ = -1;
@@ -210,7 +226,7 @@ void InputPump::close() {
 
 void InputPump::poll_entries(pollfd* in, pollfd* out) const {
   // Reading a terminal from the background would stop us with SIGTTIN, whether or not the box wants input.
-  bool may_read = to_.valid() && pending_.empty() && (!terminal_ || tcgetpgrp(from_) == getpgrp());
+  bool may_read = to_.valid() && pending_.empty() && !at_end_ && (!terminal_ || tcgetpgrp(from_) == getpgrp());
   *in = {may_read ? from_ : -1, POLLIN, 0};
   *out = {to_.valid() ? to_.get() : -1, static_cast<short>(pending_.empty() ? 0 : POLLOUT), 0};
 }
@@ -220,7 +236,12 @@ void InputPump::handle(const pollfd& in, const pollfd& out) {
   if (in.fd >= 0 && in.revents) {
     char buf[4096];
     ssize_t n = read(from_, buf, sizeof buf);
-    if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) return close();
+    bool end = n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN);
+    if (end && !pty_) return close();
+    if (end) {
+      at_end_ = true;  // the master stays open: its closing would hang up the shell
+      pending_ = "\x04";
+    }
     if (n > 0) pending_.assign(buf, static_cast<size_t>(n));
   }
   while (!pending_.empty()) {

@@ -53,8 +53,10 @@ class ShowTarget {
 
 class OutputStream {
  public:
-  // `source`: read end of the box's pipe. `raw`: a pty of an interactive shell, whose bytes go through as they are.
-  OutputStream(UniqueFd source, ShowTarget target, Capture capture, CaptureBudget* budget, bool capture_on);
+  // `source`: read end of the box's pipe. `raw`: the master of an interactive shell's pty, whose bytes are shown as they
+  // are (a filter or a redactor that waits for the rest of a word would make typing impossible); what is captured of it
+  // is redacted all the same.
+  OutputStream(UniqueFd source, ShowTarget target, Capture capture, CaptureBudget* budget, bool capture_on, bool raw = false);
 
   // What to poll for now; fd -1 entries are ignored by poll. `in` is the pipe, `out` the target.
   void poll_entries(pollfd* in, pollfd* out) const;
@@ -73,14 +75,14 @@ class OutputStream {
 
  private:
   Result<bool> read_once();  // false: nothing more now
-  Result<void> take(std::string redacted);
+  Result<void> take(std::string_view bytes, bool end);
   void show();
 
   UniqueFd source_;
   ShowTarget target_;
   Capture capture_;
   CaptureBudget* budget_;
-  bool capture_on_, truncated_ = false, discarded_ = false;
+  bool capture_on_, raw_, truncated_ = false, discarded_ = false;
   evidence::Redactor redactor_;
   TextFilter filter_{TextRules{.newlines = true, .colour = true}};
   std::string pending_;
@@ -93,6 +95,8 @@ class InputPump {
  public:
   // The descriptor for the box is in box_end(); `fd` is the caller's 0 (borrowed).
   static Result<InputPump> create(int fd);
+  // For a shell: to the master of its pty (a duplicate). The end of input becomes the terminal's end-of-file character.
+  static Result<InputPump> to_pty(int fd, const UniqueFd& master);
   UniqueFd take_box_end() { return std::move(box_end_); }
   void poll_entries(pollfd* in, pollfd* out) const;
   void handle(const pollfd& in, const pollfd& out);
@@ -101,7 +105,7 @@ class InputPump {
  private:
   int from_ = -1;       // borrowed
   UniqueFd to_, box_end_;
-  bool terminal_ = false;
+  bool terminal_ = false, pty_ = false, at_end_ = false;
   std::string pending_;
 };
 

@@ -24,6 +24,7 @@
 #include "core/session/supervise.hpp"
 #include "core/session/verify_cache.hpp"
 #include "core/spawn/plan.hpp"
+#include "core/spawn/pty.hpp"
 
 namespace h5i::session {
 namespace {
@@ -325,25 +326,49 @@ class Run {
     return mode.empty() ? "all" : mode;
   }
 
-  Result<Supervised> execute() {
-    budget_.left = static_cast<uint64_t>(std::max<int64_t>(0, policy_["profile"]["resources"]["output"].integer(64 << 20)));
-    bool capture = !options_.shell || options_.record;
+  // Nothing is shown in JSON mode: standard output is the document's.
+  ShowTarget target(int fd) const { return ShowTarget(options_.json ? -1 : fd); }
+
+  Result<void> prepare_pipes(spawn::SpawnWatch& watch) {
     int out[2], err[2];
     if (pipe2(out, O_CLOEXEC) < 0) return sys_error("pipe2");
     UniqueFd out_read(out[0]), out_write(out[1]);
     if (pipe2(err, O_CLOEXEC) < 0) return sys_error("pipe2");
     UniqueFd err_read(err[0]), err_write(err[1]);
-    int show_out = options_.json ? -1 : STDOUT_FILENO, show_err = options_.json ? -1 : STDERR_FILENO;
-    out_.emplace(std::move(out_read), ShowTarget(show_out), H5I_TRY(Capture::create(box_.paths.blobs())), &budget_, capture);
-    err_.emplace(std::move(err_read), ShowTarget(show_err), H5I_TRY(Capture::create(box_.paths.blobs())), &budget_, capture);
+    out_.emplace(std::move(out_read), target(STDOUT_FILENO), H5I_TRY(Capture::create(box_.paths.blobs())), &budget_, true);
+    err_.emplace(std::move(err_read), target(STDERR_FILENO), H5I_TRY(Capture::create(box_.paths.blobs())), &budget_, true);
     in_.emplace(H5I_TRY(InputPump::create(STDIN_FILENO)));
-    spawn::SpawnWatch watch(host_->take_spawner());
-    {
-      UniqueFd box_in = in_->take_box_end();
-      H5I_TRY(watch.give_stdio(box_in.get(), out_write.get(), err_write.get(), false));
-      out_write.reset();
-      err_write.reset();
+    UniqueFd box_in = in_->take_box_end();
+    return watch.give_stdio(box_in.get(), out_write.get(), err_write.get(), false);
+  }
+
+  // The box's own pty; the person's terminal is raw meanwhile, so that ^C is a byte for the shell and no signal for us.
+  Result<void> prepare_terminal(spawn::SpawnWatch& watch) {
+    spawn::Pty pty = H5I_TRY(spawn::open_pty(STDIN_FILENO));
+    master_ = UniqueFd(fcntl(pty.master.get(), F_DUPFD_CLOEXEC, 3));
+    if (!master_) return sys_error("dup of a pty");
+    out_.emplace(std::move(pty.master), target(STDOUT_FILENO), H5I_TRY(Capture::create(box_.paths.blobs())), &budget_, options_.record, true);
+    err_.emplace(UniqueFd(), ShowTarget(-1), H5I_TRY(Capture::create(box_.paths.blobs())), &budget_, false);
+    in_.emplace(H5I_TRY(InputPump::to_pty(STDIN_FILENO, master_)));
+    if (isatty(STDIN_FILENO)) raw_terminal_.emplace(H5I_TRY(spawn::RawTerminal::enter(STDIN_FILENO)));
+    return watch.give_stdio(pty.slave.get(), pty.slave.get(), pty.slave.get(), true);
+  }
+
+  void leave_terminal() {
+    if (!raw_terminal_) return;
+    while (out_->pending()) {  // what the shell said last comes before the clean-up
+      pollfd p[2];
+      out_->poll_entries(&p[0], &p[1]);
+      if (poll(p, 2, 1000) <= 0 || !out_->handle(p[0], p[1])) break;
     }
+    raw_terminal_.reset();
+  }
+
+  Result<Supervised> execute() {
+    budget_.left = static_cast<uint64_t>(std::max<int64_t>(0, policy_["profile"]["resources"]["output"].integer(64 << 20)));
+    spawn::SpawnWatch watch(host_->take_spawner());
+    if (options_.shell) H5I_TRY(prepare_terminal(watch));
+    else H5I_TRY(prepare_pipes(watch));
 
     host_->bound(INT64_MAX, -1);  // from here on the loop below sees both
     SuperviseInput in;
@@ -351,6 +376,7 @@ class Run {
     in.watch = &watch;
     in.out = &*out_;
     in.err = &*err_;
+    if (options_.shell) in.window_size = [this] { (void)spawn::copy_window_size(STDIN_FILENO, master_.get()); };
     in.in = &*in_;
     in.signals = &*signals_;
     in.deadline_ns = deadline_ns_;
@@ -366,6 +392,7 @@ class Run {
     in_->close();
     H5I_TRY(out_->drain());
     H5I_TRY(err_->drain());
+    leave_terminal();
     return s;
   }
 
@@ -541,6 +568,8 @@ class Run {
   CaptureBudget budget_;
   std::optional<OutputStream> out_, err_;
   std::optional<InputPump> in_;
+  UniqueFd master_;
+  std::optional<spawn::RawTerminal> raw_terminal_;
   std::map<std::string, uint64_t> redactions_;
 };
 

@@ -349,3 +349,25 @@ TEST_CASE("after kill -9 of h5i no process of the box is left") {
   Ran next = s.run({"true"});
   CHECK(next.exit_status == 0);
 }
+
+TEST_CASE("a shell has a terminal of its own, no deadline, and leaves one record with its status") {
+  Sandbox s;
+  s.set_profile([](Json& p) { p["resources"]["wall"] = 1; });
+  spill(s.root + "/typed", "test -t 0 && test -t 1 && echo is-a-$((40+2))-terminal\nsleep 2\nexit 6\n");
+  Ran r = s.run({"sh", "-i"}, json::Object{{"shell", true}}, {}, 0, s.root + "/typed");
+  agrees(s, r, 6);
+  CHECK(r.out.find("is-a-42-terminal") != std::string::npos);
+  CHECK(r.receipt()["shell"].boolean());
+  CHECK(!r.receipt()["output"]["stdout"]["blob"].boolean());
+  CHECK(r.receipt()["output"]["stdout"]["captured"].integer() == 0);
+  CHECK(s.records("receipt").size() == 1);
+
+  r = s.run({"sh", "-i"}, json::Object{{"shell", true}, {"record", true}}, {}, 0, s.root + "/typed");
+  agrees(s, r, 6);
+  CHECK(r.receipt()["output"]["stdout"]["captured"].integer() > 0);
+
+  // the end of input ends the shell
+  spill(s.root + "/typed", "echo bye\n");
+  r = s.run({"sh", "-i"}, json::Object{{"shell", true}}, {}, 0, s.root + "/typed");
+  agrees(s, r, 0);
+}
