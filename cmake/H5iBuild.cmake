@@ -31,7 +31,8 @@ else()
   target_compile_options(h5i_options INTERFACE $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>
     $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
 endif()
-target_link_options(h5i_options INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+target_link_options(h5i_options INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
+  $<$<CONFIG:Release,MinSizeRel>:-Wl,-s>)
 target_include_directories(h5i_options INTERFACE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/sdk/include")
 
 # What the run path links: no shared C++ runtime, so that starting it stays cheap.

@@ -102,8 +102,8 @@ TEST_CASE("what cannot be read is refused, never followed: every cut, and every 
   CHECK(accepted == 0);
   // Headers, hash, symbols and strings lie in the first pages. A change may be harmless; it may not crash.
   size_t refused = 0;
-  for (size_t i = 0; i < std::min<size_t>(bytes.size(), 8192); i++)
-    for (char flip : {'\x01', '\x40', '\xff'}) {
+  for (size_t i = 0; i < std::min<size_t>(bytes.size(), 4096); i++)
+    for (char flip : {'\x01', '\xff'}) {
       bytes[i] = static_cast<char>(bytes[i] ^ flip);
       refused += lint(bytes).code != Errc::OK;
       bytes[i] = static_cast<char>(bytes[i] ^ flip);

@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 
+#include <functional>
+#include <thread>
+
 #include "core/plugin/registry.hpp"
 #include "tests/plugin/scratch.hpp"
 #include "tests/support/catch.hpp"
@@ -24,6 +27,22 @@ Result<LoadedPlugin> load_fixture(const std::string& name) {
 Error refusal(const std::string& name) {
   auto r = load_fixture(name);
   return r ? make_error(Errc::OK, "loaded") : r.error();
+}
+
+struct Opened {
+  void* instance = nullptr;
+  const h5i_tier* tier = nullptr;
+};
+Opened open_instance(const LoadedPlugin& p) {
+  Opened o;
+  static h5i_host host{};
+  host.struct_size = sizeof host;
+  host.get_interface = [](void*, h5i_str) -> const void* { return nullptr; };
+  REQUIRE(p.entry->open(&host, &o.instance, nullptr) == H5I_OK);
+  auto tier = check_tier(p.entry->get_interface(o.instance, {H5I_TIER_INTERFACE, sizeof H5I_TIER_INTERFACE - 1}));
+  REQUIRE(tier);
+  o.tier = *tier;
+  return o;
 }
 
 Result<const h5i_tier*> open_tier(const LoadedPlugin& p) {
@@ -95,24 +114,75 @@ TEST_CASE("a tier that lacks a verb, is too short or is none is refused") {
   }
 }
 
-TEST_CASE("an exception in a verb stops at the boundary and says what it was") {
-  auto p = load_fixture("throw-probe");
-  REQUIRE(p);
-  h5i_host host{};
-  host.struct_size = sizeof host;
-  void* instance = nullptr;
-  h5i_error e{};
-  e.struct_size = sizeof e;
-  REQUIRE(p->entry->open(&host, &instance, &e) == H5I_OK);
-  auto tier = check_tier(p->entry->get_interface(instance, {H5I_TIER_INTERFACE, sizeof H5I_TIER_INTERFACE - 1}));
-  REQUIRE(tier);
+TEST_CASE("an exception in any verb stops at the boundary, says what it was, and leaves the instance usable") {
   auto sink = [](void*, h5i_str) -> h5i_status { return H5I_OK; };
-  CHECK((*tier)->probe(instance, sink, nullptr, &e) == H5I_E_PLUGIN_EXCEPTION);
-  CHECK(e.code == H5I_E_PLUGIN_EXCEPTION);
-  CHECK(std::string(e.text, e.text_len) == "the fixture throws");
-  // Another verb of the same instance still works: the fence leaves nothing locked.
-  CHECK((*tier)->cleanup(instance, {"s", 1}, &e) == H5I_OK);
-  p->entry->close(instance);
+  h5i_str request = {"{}", 2}, session = {"s", 1};
+  using Call = std::function<h5i_status(const h5i_tier*, void*, h5i_error*)>;
+  h5i_outcome outcome{};
+  outcome.struct_size = sizeof outcome;
+  const std::pair<const char*, Call> calls[] = {
+      {"probe", [&](const h5i_tier* t, void* i, h5i_error* e) { return t->probe(i, sink, nullptr, e); }},
+      {"verify", [&](const h5i_tier* t, void* i, h5i_error* e) { return t->verify_exec(i, request, sink, nullptr, e); }},
+      {"plan", [&](const h5i_tier* t, void* i, h5i_error* e) { return t->plan(i, request, sink, nullptr, e); }},
+      {"run", [&](const h5i_tier* t, void* i, h5i_error* e) { return t->run(i, request, &outcome, e); }},
+      {"cleanup", [&](const h5i_tier* t, void* i, h5i_error* e) { return t->cleanup(i, session, e); }}};
+  for (const auto& [verb, call] : calls) {
+    INFO(verb);
+    auto p = load_fixture(std::string("throw-") + verb);
+    REQUIRE(p);
+    Opened o = open_instance(*p);
+    h5i_error e{};
+    e.struct_size = sizeof e;
+    CHECK(call(o.tier, o.instance, &e) == H5I_E_PLUGIN_EXCEPTION);
+    CHECK(e.code == H5I_E_PLUGIN_EXCEPTION);
+    CHECK(std::string(e.text, e.text_len) == "the fixture throws");
+    // Control: another verb of the same instance does what it does.
+    h5i_status other = std::string(verb) == "probe" ? o.tier->cleanup(o.instance, session, &e) : o.tier->probe(o.instance, sink, nullptr, &e);
+    CHECK(other == H5I_OK);
+    p->entry->close(o.instance);
+  }
+  CHECK(outcome.status == H5I_OUTCOME_SETUP_FAILED);
+  CHECK(outcome.reason == H5I_E_PLUGIN_EXCEPTION);
+}
+
+TEST_CASE("what is thrown and is no std::exception stops too") {
+  auto p = load_fixture("throwint-probe");
+  REQUIRE(p);
+  Opened o = open_instance(*p);
+  auto sink = [](void*, h5i_str) -> h5i_status { return H5I_OK; };
+  CHECK(o.tier->probe(o.instance, sink, nullptr, nullptr) == H5I_E_PLUGIN_EXCEPTION);
+}
+
+TEST_CASE("the wrapper refuses a second thread, a call from inside a verb, and structs that are too short") {
+  auto p = load_fixture("good");
+  REQUIRE(p);
+  Opened o = open_instance(*p);
+  auto sink = [](void*, h5i_str) -> h5i_status { return H5I_OK; };
+  h5i_status status = H5I_OK;
+  std::thread([&] { status = o.tier->probe(o.instance, sink, nullptr, nullptr); }).join();
+  CHECK(status == H5I_E_INTERNAL);
+  struct Again {
+    Opened* o;
+    h5i_status inner;
+  } again{&o, H5I_OK};
+  auto reenter = [](void* context, h5i_str) -> h5i_status {
+    auto* a = static_cast<Again*>(context);
+    a->inner = a->o->tier->probe(a->o->instance, [](void*, h5i_str) -> h5i_status { return H5I_OK; }, nullptr, nullptr);
+    return H5I_OK;
+  };
+  CHECK(o.tier->probe(o.instance, reenter, &again, nullptr) == H5I_OK);
+  CHECK(again.inner == H5I_E_INTERNAL);
+  h5i_outcome small{};
+  small.struct_size = 8;
+  CHECK(o.tier->run(o.instance, {"{}", 2}, &small, nullptr) == H5I_E_PLUGIN_ABI_SIZE);
+  CHECK(o.tier->plan(o.instance, {"{", 1}, sink, nullptr, nullptr) == H5I_E_JSON);
+  // A sink that refuses is an error of the verb, not a success.
+  CHECK(o.tier->probe(o.instance, [](void*, h5i_str) -> h5i_status { return H5I_E_TOO_LARGE; }, nullptr, nullptr) == H5I_E_TOO_LARGE);
+  h5i_host old{};
+  old.struct_size = 8;
+  void* instance = nullptr;
+  CHECK(p->entry->open(&old, &instance, nullptr) == H5I_E_PLUGIN_ABI_SIZE);
+  CHECK(instance == nullptr);
 }
 
 TEST_CASE("bytes that are not those expected are not mapped") {
