@@ -89,6 +89,8 @@ const char* own_user_namespace() {
   char uid_map[64], gid_map[64];
   snprintf(uid_map, sizeof uid_map, "%u %u 1", getuid(), getuid());
   snprintf(gid_map, sizeof gid_map, "%u %u 1", getgid(), getgid());
+  // The host process is not dumpable, which makes /proc/self root's; the maps are written there.
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   if (unshare(CLONE_NEWUSER) != 0) return "unshare user";
   if (!write_file("/proc/self/setgroups", "deny")) return "setgroups deny";
   if (!write_file("/proc/self/uid_map", uid_map)) return "uid_map";

@@ -58,12 +58,16 @@ class ProcessTier final : public sdk::Tier {
   sdk::Status cleanup(std::string_view) override { return {}; }
 
  private:
-  HostFacts facts() {
-    HostFacts f = read_facts();
-    if (auto group = host().cgroup()) f.cgroup = *group;
-    return f;
+  // Once for this process: the trial of a cgroup makes and removes one.
+  const HostFacts& facts() {
+    if (!facts_) {
+      facts_ = read_facts();
+      if (auto group = host().cgroup()) facts_->cgroup = *group;
+    }
+    return *facts_;
   }
 
+  std::optional<HostFacts> facts_;
   RealHostView view_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,8 @@ int enter() {
   char uid_map[64], gid_map[64];
   snprintf(uid_map, sizeof uid_map, "%u %u 1", getuid(), getuid());
   snprintf(gid_map, sizeof gid_map, "%u %u 1", getgid(), getgid());
+  // The host process is not dumpable, which makes /proc/self root's; the maps are written there.
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   errno = 0;
   if (unshare(CLONE_NEWUSER) != 0 || !write_file("/proc/self/setgroups", "deny") || !write_file("/proc/self/uid_map", uid_map) ||
       !write_file("/proc/self/gid_map", gid_map) || unshare(CLONE_NEWPID) != 0)

@@ -275,7 +275,7 @@ KERNEL_TEST("what the process tier may declare instead is in not_enforced", "[ti
   KCHECK(!box.plan["cgroup"].is_null() || !reason(box.plan, "resources.cpus").empty());
 }
 
-// The one list. tier-process: T tried above, D declared, C held by the core (tests/session), R refused.
+// The one list. tier-process: T tried above, D declared, C held by the core (test_run.cpp), R refused.
 // tier-workspace: D declared in every plan, C held by the core, R refused.
 TEST_CASE("every field of a policy is tried, declared, refused, or the core's, at both tiers", "[tiers]") {
   struct Field {
