@@ -11,6 +11,7 @@
 
 #include "core/base/text.hpp"
 #include "core/evidence/seal.hpp"
+#include "core/os/fs.hpp"
 #include "core/os/pidfd.hpp"
 #include "core/session/attest.hpp"
 #include "core/session/environment.hpp"
@@ -280,16 +281,18 @@ class Run {
     return write_live(box_.paths, live);
   }
 
-  // The running init is our file, or a sealed copy of its bytes.
-  bool init_is_ours(const ProcessFacts& init, AttestInput* in) {
+  // The running init is our file, or a sealed copy of its bytes. A copy can only be executed, so that the program is not
+  // dumpable: the spawner hands over the descriptor, and that it is the one that runs is seen by its device and inode.
+  bool init_is_ours(const ProcessFacts& init, const UniqueFd& running, AttestInput* in) {
     auto ours = plugin::open_helper(prefix_, "libexec/h5i/h5i-init");
     struct stat st {};
     if (!ours || fstat(ours->get(), &st) < 0) return false;
     in->init_dev = st.st_dev;
     in->init_ino = st.st_ino;
     if (init.exe_dev == st.st_dev && init.exe_ino == st.st_ino) return true;
-    UniqueFd running(open(("/proc/" + std::to_string(init.pid) + "/exe").c_str(), O_RDONLY | O_CLOEXEC));
-    if (!running) return false;
+    struct stat copy {};
+    if (!running || fstat(running.get(), &copy) < 0 || copy.st_dev != init.exe_dev || copy.st_ino != init.exe_ino) return false;
+    if (!os::is_sealed(running.get())) return false;
     auto a = sha256_fd_hex(ours->get()), b = sha256_fd_hex(running.get());
     return a && b && *a == *b;
   }
@@ -303,7 +306,7 @@ class Run {
     in.spawner = os::parent_of(ready.init_pid);
     if (ready.has_init) {
       in.init = H5I_TRY(read_process(ready.init_pid, false));
-      in.init_digest_ok = init_is_ours(*in.init, &in);
+      in.init_digest_ok = init_is_ours(*in.init, *ready.init_exe, &in);
     }
     in.workload = H5I_TRY(read_process(ready.workload, true));
     Attestation a = judge(in);

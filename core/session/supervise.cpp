@@ -223,6 +223,8 @@ class Supervisor {
         ready_.plan_digest = e->plan_digest;
         box_pidfd_ = std::move(e->pidfd);
         ready_.init_pidfd = &box_pidfd_;
+        init_exe_ = std::move(e->init_exe);
+        ready_.init_exe = &init_exe_;
         gate_.emplace(std::move(e->gate));
         break;
       case What::denial:
@@ -343,6 +345,7 @@ class Supervisor {
   uint64_t handle_ = 0;
   Ready ready_{};
   UniqueFd box_pidfd_;
+  UniqueFd init_exe_;
   std::optional<spawn::Gate> gate_;
   std::optional<spawn::SpawnResult> ended_;
   std::optional<plugin::Outcome> host_outcome_;

@@ -40,6 +40,7 @@ struct Ready {
   const UniqueFd* init_pidfd;  // of init, or of the workload when there is no init
   pid_t init_pid;              // the same process
   bool has_init;
+  const UniqueFd* init_exe;    // what the spawner says it started init from
   pid_t workload;              // by SCM_CREDENTIALS
   std::string plan_digest;     // of the plan that the spawner executes
 };

@@ -135,6 +135,7 @@ Result<SpawnWatch::Event> SpawnWatch::next(int64_t timeout_ms) {
       e.plan_digest = std::move(r->message.text);
       e.pidfd = std::move(r->fds[0]);
       e.gate = std::move(r->fds[1]);
+      if (r->fds.size() > 2) e.init_exe = std::move(r->fds[2]);
       return e;
     case Kind::denial:
       e.what = Event::What::denial;

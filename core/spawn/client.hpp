@@ -77,6 +77,7 @@ class SpawnWatch {
     UniqueFd pidfd;        // workload: of h5i-init, or of the workload itself when the plan has no init
     pid_t init_pid = 0;    // workload: that process
     bool has_init = false;
+    UniqueFd init_exe;     // workload, with init: what the spawner started it from; its contents are not readable in /proc
     UniqueFd gate;         // workload: for Gate
     std::string plan_digest;  // workload: canonical_digest() of the plan that the spawner executes
     Denial denial;

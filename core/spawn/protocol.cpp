@@ -172,7 +172,7 @@ FdCount fds_of(Kind kind) {
     case Kind::start: return {1, 1};
     case Kind::stdio: return {3, 3};
     case Kind::done: return {0, 1};
-    case Kind::workload: return {2, 2};
+    case Kind::workload: return {2, 3};
     default: return {0, 0};
   }
 }

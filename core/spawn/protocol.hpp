@@ -23,7 +23,8 @@ enum class Kind : uint16_t {
   refused = 21,  // text: what; body: RefusedBody
   done = 22,     // handle, ResultBody, denials; for a canary fds: its output (sealed memfd)
   // spawner -> core
-  workload = 30,  // handle, fds: pidfd of init (or of the workload when there is no init), the gate; body: WorkloadBody
+  workload = 30,  // handle, fds: pidfd of init (or of the workload when there is no init), the gate, with init the file
+                  // that it runs; body: WorkloadBody
   denial = 31,    // handle, one denial: the first of its system call
   ended = 32,     // handle, as `done`
 };

@@ -363,6 +363,7 @@ Result<uint64_t> Spawner::start(const Message& m, int plan_fd) {
     std::vector<UniqueFd> fds;
     fds.emplace_back(fcntl(run->pidfd.get(), F_DUPFD_CLOEXEC, kFirstFd));
     fds.push_back(std::move(gate.a));
+    if (plan.init) fds.emplace_back(fcntl(init_.get(), F_DUPFD_CLOEXEC, kFirstFd));
     core_.send(event, std::move(fds));
   }
   runs_.push_back(std::move(run));
