@@ -187,4 +187,18 @@ std::string redact(std::string_view text, std::map<std::string, uint64_t>* count
   return out;
 }
 
+std::vector<SecretFound> secrets_in(std::string_view text) {
+  std::vector<SecretFound> out;
+  size_t line = 1, at = 0;
+  for (const Sighting& s : find_patterns(text, {}, true, nullptr).found) {
+    if (placeholder(text.substr(s.begin, s.end - s.begin))) continue;
+    if (out.size() == kMostSecrets) break;
+    line += static_cast<size_t>(
+        std::count(text.begin() + static_cast<long>(at), text.begin() + static_cast<long>(s.begin), '\n'));
+    at = s.begin;
+    out.push_back({s.rule, line});
+  }
+  return out;
+}
+
 }  // namespace h5i::evidence

@@ -27,4 +27,13 @@ class Redactor {
 };
 std::string redact(std::string_view text, std::map<std::string, uint64_t>* counts = nullptr);
 
+// Where a file that is about to leave a box holds what looks like a credential. Example values of documentation are left
+// out of this report (never of redaction). At most kMostSecrets, in order.
+struct SecretFound {
+  std::string rule;
+  size_t line = 0;  // from 1
+};
+inline constexpr size_t kMostSecrets = 1000;
+std::vector<SecretFound> secrets_in(std::string_view text);
+
 }  // namespace h5i::evidence

@@ -64,6 +64,11 @@ Result<Sealed> seal_log(const std::string& log_path, const std::string& state_di
   if (head.count == 0)
     return make_error(Errc::INVALID, "the log " + printable(log_path) + " is empty", "nothing to sign");
 
+  // A seal of ours that names another log means that the log itself was exchanged: signing would make that good.
+  if (auto named = read_seal(seal_path(log_path));
+      named && named->log_id != head.log_id && own_seal(seal_path(log_path), named->log_id, own))
+    return make_error(Errc::LOG_FOREIGN, "the log " + printable(log_path) + " is not the one that was sealed here",
+                      "sealed: " + named->log_id + ", now: " + printable(head.log_id, {.limit = 64}));
   std::optional<Seal> beside = own_seal(seal_path(log_path), head.log_id, own);
   std::optional<Seal> last = own_seal(kept_seal_path(state_dir, head.log_id), head.log_id, own);
   bool both = beside && last && beside->to_bytes() == last->to_bytes();

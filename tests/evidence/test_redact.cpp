@@ -276,6 +276,12 @@ TEST_CASE("placeholders quiet reports and never redaction") {
   CHECK(placeholder("xxxxxxxxxxxx"));
   CHECK_FALSE(placeholder("q8Zr4Wn1Lx0P"));
   CHECK(redact("password=changeme123\n") == "password=‹redacted›\n");
+  CHECK(secrets_in("password=changeme123\n").empty());
+  auto found = secrets_in("# a file\n\npassword=q8Zr4Wn1Lx0P\nurl = redis://:k3Jh7sQw@h\npassword=<your password>\n");
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].rule == "PASSWORD_ASSIGNMENT");
+  CHECK(found[0].line == 3);
+  CHECK(found[1].line == 4);
 }
 
 TEST_CASE("ordinary build output is left alone") {
