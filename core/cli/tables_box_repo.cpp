@@ -20,6 +20,7 @@ std::vector<Command> box_repo_table() {
                    {"--profile", "NAME", "the policy profile"},
                    {"--isolation", "TIER", "exactly this tier, or a refusal; auto chooses the strongest that verifies"},
                    {"--allow-unconfined", "", "weaker: lets auto end at a tier that does not confine"},
+                   {"--image", "NAME", "the image of an image tier"},
                    {"--pr", "NUMBER", "the head of this pull request of the remote origin"},
                    {"--new", "", "an empty work tree without a repository"},
                    {"--with-changes", "", "carry modified and untracked files into the box"},
