@@ -147,6 +147,8 @@ Result<void> apply(Context& ctx, const Parsed& p) {
   H5I_TRY(session::save_manifest(box.entry.paths, m));
   H5I_TRY(record(box, "applied", json::Object{{"commit", m.applied_commit}, {"proposal", made.commit.hex()}, {"how", plan.how}, {"branch", m.parent_branch}, {"before", plan.old_commit.hex()},
                                               {"changes", plan.changes.size()}}));
+  std::string unsealed;
+  if (!H5I_TRY(seal_and_publish(box, &unsealed))) ctx.note("the log's head is not signed yet: " + unsealed);
   json::Array handoffs;
   for (const gate::Handoff& h : review.handoffs) handoffs.push_back(to_json(h));
   ctx.result(json::Object{{"box", box.name()}, {"branch", m.parent_branch}, {"before", plan.old_commit.hex()}, {"commit", m.applied_commit}, {"proposal", made.commit.hex()}, {"how", plan.how},

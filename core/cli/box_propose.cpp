@@ -9,6 +9,8 @@ Result<void> propose(Context& ctx, const Parsed& p) {
   IdleBox box = H5I_TRY(open_idle_box(p.arguments[0], "box propose"));
   Review review = H5I_TRY(review_box(box, p.has("--keep-links")));
   Proposed made = H5I_TRY(propose_box(box, review, p.get("--message")));
+  std::string unsealed;
+  if (!H5I_TRY(seal_and_publish(box, &unsealed))) ctx.note("the log's head is not signed yet: " + unsealed);
   json::Array handoffs;
   for (const gate::Handoff& h : review.handoffs) handoffs.push_back(to_json(h));
   ctx.result(json::Object{{"box", box.name()},

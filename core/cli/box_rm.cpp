@@ -48,6 +48,8 @@ Result<void> remove_box(Context& ctx, const Parsed& p) {
     if (n > 0) return make_error(Errc::BOX_UNAPPLIED, "the box " + box.name() + " holds changes that were not applied", std::to_string(n) + " paths; h5i box diff " + box.name() + " shows them");
   }
   H5I_TRY(record(box, "removed", json::Object{{"state", session::state_name(m.state)}, {"forced", force}}));
+  std::string unsealed;
+  if (!H5I_TRY(seal_and_publish(box, &unsealed))) ctx.note("the log's head is not signed: " + unsealed);
 
   // <...>/h5i/boxes/<agent>/<slug> -> <...>/h5i/evidence/<agent>/<slug>
   std::string agent_dir = parent_of(box.entry.paths.dir), h5i = parent_of(parent_of(agent_dir));
@@ -56,7 +58,7 @@ Result<void> remove_box(Context& ctx, const Parsed& p) {
   std::string kept = H5I_TRY(make_evidence_dir(evidence, m.name.slug));
   UniqueFd to = H5I_TRY(os::open_directory_beneath(evidence, kept));
   std::vector<os::DirectoryEntry> entries = H5I_TRY(os::list_directory(box.dir));
-  static const std::string_view kGone[] = {"work", "git", "store.git", "private", "spool", "lock", "live.json", "files.state"};
+  static const std::string_view kGone[] = {"work", "git", "git.old", "store.git", "private", "spool", "lock", "live.json", "files.state"};
   for (const os::DirectoryEntry& e : entries) {
     bool goes = false;
     for (std::string_view g : kGone) goes = goes || e.name == g;

@@ -6,6 +6,7 @@
 #include "core/base/text.hpp"
 #include "core/cli/create_source.hpp"
 #include "core/cli/create_stage.hpp"
+#include "core/evidence/sealing.hpp"
 #include "core/git/worktree.hpp"
 #include "core/os/beneath.hpp"
 #include "core/policy/host_policy.hpp"
@@ -120,6 +121,31 @@ Result<void> record(const IdleBox& box, const std::string& kind, Json body, evid
   r.body = std::move(body);
   H5I_TRY(log.append(r));
   return log.flush();
+}
+
+Result<bool> seal_and_publish(const IdleBox& box, std::string* why) {
+  auto sealed = evidence::seal_log(box.entry.paths.log(), box.dirs.state);
+  auto published = sealed ? evidence::published_head(box.entry.paths.log(), box.dirs.state) : Result<evidence::Published>(sealed.error());
+  if (!published) {
+    if (why) *why = published.error().what + ": " + published.error().evidence;
+    return false;
+  }
+  const BoxName& n = box.manifest.name;
+  std::string ref = "refs/h5i/log/" + n.agent + "/" + n.slug;
+  git::Tree tree;
+  tree.push_back({"host.pub", git::kFile, H5I_TRY(box.repo.write_blob(published->public_key_bytes))});
+  tree.push_back({"log.jsonl.seal", git::kFile, H5I_TRY(box.repo.write_blob(published->seal_bytes))});
+  git::Oid id = H5I_TRY(box.repo.write_tree(tree));
+  std::optional<git::Oid> before = H5I_TRY(box.repo.ref(ref));
+  std::vector<git::Oid> parents;
+  if (before) {
+    git::CommitInfo info = H5I_TRY(box.repo.commit(*before));
+    if (info.tree == id) return true;
+    parents.push_back(*before);
+  }
+  git::Oid commit = H5I_TRY(box.repo.write_commit(id, parents, box.who, "Head of the log of box " + n.str() + "\n", realtime_ns() / 1000000000));
+  H5I_TRY(box.repo.set_ref(ref, commit, before, box.who, "h5i: signed head"));
+  return true;
 }
 
 Result<void> refuse_violations(const IdleBox& box, const Review& review) {

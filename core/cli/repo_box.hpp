@@ -56,6 +56,11 @@ struct Proposed {
 // Through the gate into a commit on the box's branch. Nothing changed: `changes` is 0 and no commit is made.
 Result<Proposed> propose_box(IdleBox& box, const Review& review, const std::string& message);
 
+// Signs the head of the box's log and publishes it as refs/h5i/log/<agent>/<slug>: a commit with the seal and the host's
+// public key, that travels with the repository. False, with a note in `why`, when the host could not sign: the log itself is
+// whole then, its end is just not proven.
+Result<bool> seal_and_publish(const IdleBox& box, std::string* why = nullptr);
+
 // JSON forms that several verbs print.
 Json to_json(const git::Change& c);
 Json to_json(const gate::Handoff& h);

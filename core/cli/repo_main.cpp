@@ -8,6 +8,8 @@ int main(int argc, char** argv) {
   implement("box", "compare", box_compare);
   implement("box", "propose", box_propose);
   implement("box", "apply", box_apply);
+  implement("box", "export", box_export);
+  implement("box", "rebase", box_rebase);
   implement("box", "abort", box_abort);
   implement("box", "rm", box_rm);
   return main_with("h5i-repo", argc, argv);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/unique_fd.hpp"
 #include "core/git/repository.hpp"
 #include "core/git/user_index.hpp"
 

@@ -1,0 +1,472 @@
+// The walker on real directories: one test for each kind that is refused, one for each that round-trips.
+#include "core/gate/scan.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "core/git/checkout.hpp"
+#include "tests/git/scratch.hpp"
+
+using namespace h5i;
+using namespace h5i::gate;
+using test::exists;
+using test::write_file;
+
+namespace {
+
+// A repository, and its first commit checked out raw into a box's work tree.
+struct Fixture {
+  test::Scratch scratch;
+  std::string source = scratch.path + "/repo", work_path = scratch.path + "/work";
+  git::Tree base;
+  git::States states;
+  UniqueFd work;
+
+  explicit Fixture(const std::function<void(const std::string&)>& prepare = {}) {
+    test::make_repository(source);
+    if (prepare) {
+      prepare(source);
+      test::git(source, {"add", "-A"});
+      test::git(source, {"commit", "-qm", "prepared", "--allow-empty"});
+    }
+    git::Repository r = repo();
+    auto commit = r.resolve_commit("HEAD", source + "/.git");
+    REQUIRE(commit);
+    auto info = r.commit(*commit);
+    REQUIRE(info);
+    auto tree = r.read_tree(info->tree);
+    REQUIRE(tree);
+    base = *tree;
+    mkdir(work_path.c_str(), 0755);
+    mkdir((work_path + "/.git").c_str(), 0755);
+    auto fd = os::open_directory(work_path);
+    REQUIRE(fd);
+    work = std::move(*fd);
+    auto made = git::checkout(r, base, work, (realtime_ns() / 1000000000 - 2) * 1000000000);
+    if (!made) FAIL(made.error().what << ": " << made.error().evidence);
+    states = *made;
+  }
+  git::Repository repo() const {
+    auto r = git::Repository::open(source + "/.git");
+    if (!r) FAIL(r.error().what << ": " << r.error().evidence);
+    return std::move(*r);
+  }
+  std::string at(const std::string& p) const { return work_path + "/" + p; }
+  Scanned scan_with(const std::function<void(ScanOptions&)>& tune = {}) const {
+    git::Repository r = repo();
+    ScanOptions o = box_scan(r, base, states);
+    if (tune) tune(o);
+    auto s = scan(work, o);
+    if (!s) FAIL(s.error().what << ": " << s.error().evidence);
+    return std::move(*s);
+  }
+  // The one violation that is expected, by rule and path.
+  void refuses(Errc rule, const std::string& path, const std::function<void(ScanOptions&)>& tune = {}) const {
+    Scanned s = scan_with(tune);
+    bool found = false;
+    for (const Violation& v : s.violations) {
+      INFO(errc_id(v.rule) << " " << v.path << " " << v.detail);
+      found = found || (v.rule == rule && v.path == path);
+    }
+    INFO(errc_id(rule) << " " << path << ", " << s.violations.size() << " violations, first: " << (s.violations.empty() ? "" : std::string(errc_id(s.violations[0].rule)) + " " + s.violations[0].path + " " + s.violations[0].detail));
+    CHECK(found);
+  }
+  std::vector<git::Change> changes(const Scanned& s) const { return git::changes_between(base, s.tree); }
+};
+
+const git::Change* change_of(const std::vector<git::Change>& all, const std::string& path) {
+  for (const git::Change& c : all)
+    if (c.path == path) return &c;
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("an untouched tree is the base, and nothing of it is read") {
+  Fixture f;
+  Scanned s = f.scan_with();
+  CHECK(s.violations.empty());
+  CHECK(s.tree == f.base);
+  CHECK(s.files_read == 0);
+  git::Repository r = f.repo();
+  auto id = r.write_tree(s.tree);
+  REQUIRE(id);
+  CHECK(id->hex() == test::git(f.source, {"rev-parse", "HEAD^{tree}"}));
+}
+
+// ---- what round-trips
+
+TEST_CASE("added, changed, renamed, deleted, empty, executable, linked and non-ASCII paths make the tree that git makes") {
+  Fixture f;
+  write_file(f.at("new.txt"), "new\n");
+  write_file(f.at("a.txt"), "changed\n");
+  REQUIRE(rename(f.at("dir/b.txt").c_str(), f.at("dir/c.txt").c_str()) == 0);
+  REQUIRE(unlink(f.at("run.sh").c_str()) == 0);
+  write_file(f.at("empty"), "");
+  write_file(f.at("tool"), "#!/bin/sh\n", 0755);
+  REQUIRE(symlink("dir/c.txt", f.at("inside").c_str()) == 0);
+  write_file(f.at("\xC3\xBC/\xE4\xB8\xAD.txt"), "x");
+  write_file(f.at("deep/1/2/3/4/x"), "x");
+  write_file(f.at("crlf.txt"), "a\r\nb\r\n");
+  Scanned s = f.scan_with();
+  REQUIRE(s.violations.empty());
+  auto changes = f.changes(s);
+  CHECK(change_of(changes, "new.txt")->kind == git::ChangeKind::ADDED);
+  CHECK(change_of(changes, "a.txt")->kind == git::ChangeKind::MODIFIED);
+  CHECK(change_of(changes, "dir/b.txt")->kind == git::ChangeKind::DELETED);
+  CHECK(change_of(changes, "run.sh")->kind == git::ChangeKind::DELETED);
+  CHECK(change_of(changes, "tool")->new_mode == git::kExecutable);
+  CHECK(change_of(changes, "inside")->new_mode == git::kLink);
+  CHECK(change_of(changes, "empty") != nullptr);
+  git::Repository r = f.repo();
+  REQUIRE(store(f.work, s, f.base, r));
+  auto id = r.write_tree(s.tree);
+  REQUIRE(id);
+  // The git program, told to convert nothing, makes the same tree of the same directory.
+  std::string other = f.scratch.path + "/other.git";
+  test::git(f.scratch.path, {"init", "-q", "--bare", other});
+  test::git(f.scratch.path, {"-c", "core.autocrlf=false", "--git-dir=" + other, "--work-tree=" + f.work_path, "add", "-A"});
+  CHECK(id->hex() == test::git(f.scratch.path, {"--git-dir=" + other, "write-tree"}));
+}
+
+TEST_CASE("a change of the executable bit alone is a change of mode") {
+  Fixture f;
+  REQUIRE(chmod(f.at("a.txt").c_str(), 0755) == 0);
+  Scanned s = f.scan_with();
+  auto changes = f.changes(s);
+  REQUIRE(changes.size() == 1);
+  CHECK(changes[0].kind == git::ChangeKind::MODE);
+}
+
+TEST_CASE("a change that keeps size and modification time is seen") {
+  Fixture f;
+  struct stat st{};
+  REQUIRE(stat(f.at("a.txt").c_str(), &st) == 0);
+  int fd = open(f.at("a.txt").c_str(), O_WRONLY);
+  REQUIRE(pwrite(fd, "ONE", 3, 0) == 3);
+  timespec times[2] = {st.st_atim, st.st_mtim};
+  REQUIRE(futimens(fd, times) == 0);
+  close(fd);
+  CHECK(change_of(f.changes(f.scan_with()), "a.txt") != nullptr);
+}
+
+TEST_CASE("an unchanged submodule round-trips; changed, moved, filled and new ones are refused") {
+  auto with_submodule = [](const std::string& repo) {
+    test::git(repo, {"update-index", "--add", "--cacheinfo", "160000,1234567890123456789012345678901234567890,sub"});
+    test::git(repo, {"commit", "-qm", "submodule"});
+    mkdir((repo + "/sub").c_str(), 0755);  // as git leaves it when it is not initialised; without it `add -A` drops the entry
+  };
+  {
+    Fixture f(with_submodule);
+    Scanned s = f.scan_with();
+    CHECK(s.violations.empty());
+    CHECK(s.tree == f.base);
+    CHECK(git::find_entry(s.tree, "sub")->mode == git::kGitlink);
+  }
+  {
+    Fixture f(with_submodule);
+    rmdir(f.at("sub").c_str());
+    f.refuses(Errc::GATE_GITLINK, "sub");
+  }
+  {
+    Fixture f(with_submodule);
+    rmdir(f.at("sub").c_str());
+    write_file(f.at("sub"), "a file");
+    f.refuses(Errc::GATE_GITLINK, "sub");
+  }
+  {
+    Fixture f(with_submodule);
+    write_file(f.at("sub/x"), "content");
+    f.refuses(Errc::GATE_GITLINK, "sub");
+  }
+  {
+    Fixture f(with_submodule);
+    REQUIRE(rename(f.at("sub").c_str(), f.at("moved").c_str()) == 0);
+    f.refuses(Errc::GATE_GITLINK, "sub");
+  }
+}
+
+TEST_CASE("hard links among files of the tree pass, also to an ignored one") {
+  Fixture f([](const std::string& repo) { write_file(repo + "/.gitignore", "out/\n"); });
+  REQUIRE(link(f.at("a.txt").c_str(), f.at("second.txt").c_str()) == 0);
+  CHECK(f.scan_with().violations.empty());
+  mkdir(f.at("out").c_str(), 0755);
+  REQUIRE(link(f.at("a.txt").c_str(), f.at("out/third").c_str()) == 0);
+  CHECK(f.scan_with().violations.empty());
+}
+
+TEST_CASE("20,000 changed files pass") {
+  Fixture f;
+  for (int i = 0; i < 20000; i++) {
+    std::string dir = f.at("many/" + std::to_string(i / 500));
+    if (i % 500 == 0) test::make_directories(dir);
+    int fd = open((dir + "/" + std::to_string(i)).c_str(), O_WRONLY | O_CREAT, 0644);
+    std::string text = "file " + std::to_string(i) + "\n";
+    REQUIRE(write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    close(fd);
+  }
+  Scanned s = f.scan_with();
+  CHECK(s.violations.empty());
+  CHECK(f.changes(s).size() == 20000);
+  git::Repository r = f.repo();
+  REQUIRE(store(f.work, s, f.base, r));
+  auto id = r.write_tree(s.tree);
+  REQUIRE(id);
+  CHECK(test::git(f.source, {"ls-tree", "-r", "--name-only", id->hex(), "many/39/"}).find("many/39/19999") != std::string::npos);
+}
+
+TEST_CASE("ignored new files stay behind, an ignore rule hides no change of a tracked one") {
+  Fixture f;
+  write_file(f.at(".gitignore"), "*\n");
+  write_file(f.at("a.txt"), "changed\n");
+  write_file(f.at("dir/b.txt"), "changed\n");
+  write_file(f.at("hidden.txt"), "x");
+  Scanned s = f.scan_with();
+  auto changes = f.changes(s);
+  CHECK(change_of(changes, "a.txt") != nullptr);
+  CHECK(change_of(changes, "dir/b.txt") != nullptr);
+  CHECK(change_of(changes, "hidden.txt") == nullptr);
+  CHECK(s.ignored_count == 2);  // the rule file itself and hidden.txt
+}
+
+TEST_CASE("private paths and untouched placeholders are hidden; a filled placeholder is a change") {
+  Fixture f;
+  write_file(f.at("node_modules/x/.git/HEAD"), "x");
+  write_file(f.at("secret.env"), "");
+  write_file(f.at("other.env"), "");
+  auto tune = [](ScanOptions& o) {
+    o.private_paths = {"node_modules"};
+    o.placeholders = {"secret.env", "other.env"};
+  };
+  Scanned s = f.scan_with(tune);
+  CHECK(s.violations.empty());
+  CHECK(f.changes(s).empty());
+  CHECK(s.hidden.size() == 3);
+  write_file(f.at("other.env"), "leak");
+  CHECK(f.changes(f.scan_with(tune)).size() == 1);
+}
+
+TEST_CASE("what the base has below a private path stays as it was") {
+  Fixture f;
+  write_file(f.at("dir/b.txt"), "scribble");
+  Scanned s = f.scan_with([](ScanOptions& o) { o.private_paths = {"dir"}; });
+  CHECK(s.tree == f.base);
+}
+
+// ---- what is refused
+
+TEST_CASE("refused: .git at the top that is not the empty directory of h5i") {
+  {
+    Fixture f;
+    write_file(f.at(".git/config"), "[core]\n\tfsmonitor = touch /tmp/marker\n");
+    f.refuses(Errc::GIT_REDIRECTED, ".git");
+  }
+  {
+    Fixture f;
+    rmdir(f.at(".git").c_str());
+    write_file(f.at(".git"), "gitdir: /home/u/other/.git\n");
+    f.refuses(Errc::GIT_REDIRECTED, ".git");
+  }
+  {
+    Fixture f;
+    rmdir(f.at(".git").c_str());
+    REQUIRE(symlink("/tmp", f.at(".git").c_str()) == 0);
+    f.refuses(Errc::GIT_REDIRECTED, ".git");
+  }
+  {
+    Fixture f;
+    rmdir(f.at(".git").c_str());
+    f.refuses(Errc::GIT_REDIRECTED, ".git");
+  }
+}
+
+TEST_CASE("refused: .git below the top, in disguise, as file and as directory") {
+  Fixture f;
+  write_file(f.at("sub/.git/HEAD"), "ref: refs/heads/main\n");
+  f.refuses(Errc::GATE_NESTED_REPO, "sub");
+  write_file(f.at("ptr/.git"), "gitdir: ../x\n");
+  f.refuses(Errc::GATE_NESTED_REPO, "ptr");
+  write_file(f.at("d1/.GIT/config"), "x");
+  f.refuses(Errc::GATE_DOTGIT, "d1/.GIT");
+  write_file(f.at("git~1"), "x");
+  f.refuses(Errc::GATE_DOTGIT, "git~1");
+  write_file(f.at("d2/.git::$INDEX_ALLOCATION"), "x");
+  f.refuses(Errc::GATE_DOTGIT, "d2/.git::$INDEX_ALLOCATION");
+  write_file(f.at("d3/.g\xE2\x80\x8Cit"), "x");
+  f.refuses(Errc::GATE_DOTGIT, "d3/.g\xE2\x80\x8Cit");
+  write_file(f.at("x\\.git"), "x");
+  f.refuses(Errc::GATE_DOTGIT, "x\\.git");
+  write_file(f.at("d4/.git."), "x");
+  f.refuses(Errc::GATE_DOTGIT, "d4/.git.");
+}
+
+TEST_CASE("refused: a nested repository made by git itself, bare ones too") {
+  Fixture f;
+  test::git(f.work_path, {"init", "-q", "a/b/c/d/e"});
+  f.refuses(Errc::GATE_NESTED_REPO, "a/b/c/d/e");
+  test::git(f.work_path, {"init", "-q", "--bare", "bare"});
+  f.refuses(Errc::GATE_NESTED_REPO, "bare");
+}
+
+TEST_CASE("refused: a link that leaves, absolute, by steps, and through another link") {
+  Fixture f;
+  REQUIRE(symlink("/etc/passwd", f.at("abs").c_str()) == 0);
+  f.refuses(Errc::GATE_SYMLINK_OUT, "abs");
+  REQUIRE(symlink("../../x", f.at("dir/up").c_str()) == 0);
+  f.refuses(Errc::GATE_SYMLINK_OUT, "dir/up");
+  test::make_directories(f.at("x/y"));
+  test::make_directories(f.at("e"));
+  REQUIRE(symlink("../../e", f.at("x/y/d").c_str()) == 0);
+  REQUIRE(symlink("x/y/d/../../o", f.at("twice").c_str()) == 0);
+  f.refuses(Errc::GATE_SYMLINK_OUT, "twice");
+  REQUIRE(symlink(".git/hooks", f.at("hooks").c_str()) == 0);
+  f.refuses(Errc::GATE_DOTGIT, "hooks");
+  Scanned kept = f.scan_with([](ScanOptions& o) { o.keep_links = true; });
+  CHECK(kept.violations.size() == 1);  // the one into .git is never kept
+  CHECK(change_of(f.changes(kept), "abs")->new_mode == git::kLink);
+}
+
+TEST_CASE("a link that left already in the base passes while it is the same, and not when another link turns it") {
+  Fixture f([](const std::string& repo) {
+    REQUIRE(symlink("/usr/share/x", (repo + "/old").c_str()) == 0);
+    test::make_directories(repo + "/p/q/r");
+    write_file(repo + "/p/q/r/keep", "");
+    REQUIRE(symlink("p/q/r/../../../a.txt", (repo + "/through").c_str()) == 0);
+  });
+  CHECK(f.scan_with().violations.empty());
+  unlink(f.at("p/q/r/keep").c_str());
+  rmdir(f.at("p/q/r").c_str());
+  REQUIRE(symlink("..", f.at("p/q/r").c_str()) == 0);
+  f.refuses(Errc::GATE_SYMLINK_OUT, "through");
+}
+
+TEST_CASE("refused: fifo, socket, device") {
+  Fixture f;
+  REQUIRE(mkfifo(f.at("fifo").c_str(), 0644) == 0);
+  f.refuses(Errc::GATE_SPECIAL, "fifo");
+  int s = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un addr{};
+  addr.sun_family = AF_UNIX;
+  std::string path = f.at("sock");
+  REQUIRE(path.size() < sizeof addr.sun_path);
+  strcpy(addr.sun_path, path.c_str());
+  REQUIRE(bind(s, reinterpret_cast<sockaddr*>(&addr), sizeof addr) == 0);
+  close(s);
+  f.refuses(Errc::GATE_SPECIAL, "sock");
+  if (geteuid() == 0 && mknod(f.at("null").c_str(), S_IFCHR | 0600, 0x103) == 0) f.refuses(Errc::GATE_SPECIAL, "null");
+}
+
+TEST_CASE("refused: a hard link whose other name is outside") {
+  Fixture f;
+  write_file(f.scratch.path + "/outside-secret", "secret");
+  REQUIRE(link((f.scratch.path + "/outside-secret").c_str(), f.at("alias").c_str()) == 0);
+  f.refuses(Errc::GATE_HARDLINK, "alias");
+  // Control: once the outside name is gone it is an ordinary file.
+  unlink((f.scratch.path + "/outside-secret").c_str());
+  CHECK(f.scan_with().violations.empty());
+}
+
+TEST_CASE("refused: set-user-id and set-group-id files") {
+  Fixture f;
+  write_file(f.at("suid"), "x");
+  REQUIRE(chmod(f.at("suid").c_str(), 04755) == 0);
+  f.refuses(Errc::GATE_SETID, "suid");
+  write_file(f.at("sgid"), "x");
+  REQUIRE(chmod(f.at("sgid").c_str(), 02755) == 0);
+  f.refuses(Errc::GATE_SETID, "sgid");
+}
+
+TEST_CASE("refused: names with control characters and names that are no UTF-8 unless the base had them") {
+  Fixture f([](const std::string& repo) { write_file(repo + "/caf\xE9", "latin"); });
+  CHECK(f.scan_with().violations.empty());
+  write_file(f.at("caf\xE9"), "changed");
+  CHECK(f.scan_with().violations.empty());
+  write_file(f.at("n\xE9w"), "x");
+  f.refuses(Errc::GATE_ENCODING, "n\xE9w");
+  write_file(f.at("new\nline"), "x");
+  f.refuses(Errc::GATE_NAME, "new\nline");
+  write_file(f.at("esc\x1b[31m"), "x");
+  f.refuses(Errc::GATE_NAME, "esc\x1b[31m");
+}
+
+TEST_CASE("refused: more than the limits on files, bytes, one file and depth") {
+  Fixture f;
+  write_file(f.at("x1"), std::string(1000, 'x'));
+  write_file(f.at("x2"), std::string(1000, 'y'));
+  f.refuses(Errc::GATE_LIMIT, "x2", [](ScanOptions& o) { o.limits.bytes = 1500; });
+  f.refuses(Errc::GATE_LIMIT, "x1", [](ScanOptions& o) { o.limits.file_bytes = 999; });
+  write_file(f.at("1/2/3/4/5/x"), "x");
+  f.refuses(Errc::GATE_LIMIT, "1/2/3/4", [](ScanOptions& o) { o.limits.depth = 3; });
+  Scanned s = f.scan_with([](ScanOptions& o) { o.limits.files = 3; });
+  CHECK(std::any_of(s.violations.begin(), s.violations.end(), [](const Violation& v) { return v.rule == Errc::GATE_LIMIT; }));
+}
+
+TEST_CASE("each of many bad paths is named") {
+  Fixture f;
+  for (int i = 0; i < 50; i++) REQUIRE(mkfifo(f.at("f" + std::to_string(i)).c_str(), 0644) == 0);
+  CHECK(f.scan_with().violations.size() == 50);
+}
+
+TEST_CASE("refused: a file that changes or vanishes between the look and the copy") {
+  Fixture f;
+  write_file(f.at("new.txt"), "before\n");
+  Scanned s = f.scan_with();
+  write_file(f.at("new.txt"), "after!\n");
+  git::Repository r = f.repo();
+  auto stored = store(f.work, s, f.base, r);
+  REQUIRE_FALSE(stored);
+  CHECK(stored.error().code == Errc::GATE_CHANGED);
+  unlink(f.at("new.txt").c_str());
+  CHECK_FALSE(store(f.work, s, f.base, r));
+}
+
+TEST_CASE("a directory that is swapped for a link while the tree is read never leads outside") {
+  Fixture f;
+  write_file(f.scratch.path + "/outside/secret.txt", "SECRET");
+  for (int i = 0; i < 40; i++) write_file(f.at("d/" + std::to_string(i) + "/secret.txt"), "mine");
+  git::Oid secret = git::blob_id("SECRET");
+  std::atomic<bool> stop{false};
+  std::thread attacker([&] {
+    while (!stop) {
+      rename(f.at("d/7").c_str(), f.at("d/aside").c_str());
+      (void)!symlink((f.scratch.path + "/outside").c_str(), f.at("d/7").c_str());
+      unlink(f.at("d/7").c_str());
+      rename(f.at("d/aside").c_str(), f.at("d/7").c_str());
+    }
+  });
+  bool noticed = false;
+  for (int i = 0; i < 200; i++) {
+    Scanned s = f.scan_with();
+    noticed = noticed || !s.violations.empty();
+    for (const git::Entry& e : s.tree) REQUIRE(e.oid != secret);
+  }
+  stop = true;
+  attacker.join();
+  CHECK(noticed);
+}
+
+TEST_CASE("a file that is rewritten all the time fails the scan or yields one whole version") {
+  Fixture f;
+  std::string a(200000, 'a'), b(200000, 'b');
+  write_file(f.at("big"), a);
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    int fd = open(f.at("big").c_str(), O_WRONLY);
+    for (bool flip = false; !stop; flip = !flip) (void)!pwrite(fd, (flip ? a : b).data(), a.size(), 0);
+    close(fd);
+  });
+  for (int i = 0; i < 50; i++) {
+    Scanned s = f.scan_with();
+    if (!s.violations.empty()) continue;
+    const git::Entry* e = git::find_entry(s.tree, "big");
+    REQUIRE(e);
+    CHECK((e->oid == git::blob_id(a) || e->oid == git::blob_id(b)));
+  }
+  stop = true;
+  writer.join();
+}
