@@ -9,6 +9,7 @@
 #include <atomic>
 #include <thread>
 
+#include "core/base/ids.hpp"
 #include "core/git/checkout.hpp"
 #include "tests/git/scratch.hpp"
 

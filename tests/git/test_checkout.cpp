@@ -1,3 +1,4 @@
+#include "core/base/ids.hpp"
 #include "core/git/checkout.hpp"
 
 #include "core/git/alternates.hpp"
