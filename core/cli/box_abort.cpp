@@ -15,7 +15,7 @@ Result<void> abort_box(Context& ctx, const Parsed& p) {
     m.state = session::BoxState::ABORTED;
     H5I_TRY(session::save_manifest(box.entry.paths, m));
   }
-  ctx.result(json::Object{{"box", box.name()}, {"before", before}, {"state", "aborted"}});
+  ctx.result(json::Object{{"schema", "h5i.box-abort/1"}, {"box", box.name()}, {"before", before}, {"state", "aborted"}});
   if (!ctx.json) ctx.line("box " + box.name() + " is given up (was " + before + "); h5i box rm " + box.name() + " --force removes its files");
   return {};
 }

@@ -151,7 +151,7 @@ Result<void> apply(Context& ctx, const Parsed& p) {
   if (!H5I_TRY(seal_and_publish(box, &unsealed))) ctx.note("the log's head is not signed yet: " + unsealed);
   json::Array handoffs;
   for (const gate::Handoff& h : review.handoffs) handoffs.push_back(to_json(h));
-  ctx.result(json::Object{{"box", box.name()}, {"branch", m.parent_branch}, {"before", plan.old_commit.hex()}, {"commit", m.applied_commit}, {"proposal", made.commit.hex()}, {"how", plan.how},
+  ctx.result(json::Object{{"schema", "h5i.box-apply/1"}, {"box", box.name()}, {"branch", m.parent_branch}, {"before", plan.old_commit.hex()}, {"commit", m.applied_commit}, {"proposal", made.commit.hex()}, {"how", plan.how},
                           {"changes", plan.changes.size()}, {"runs_on_your_side", std::move(handoffs)}});
   if (ctx.json) return {};
   ctx.line("applied " + box.name() + " to " + short_branch(m.parent_branch) + " as " + m.applied_commit.substr(0, 12) + " (" + plan.how + ", " + std::to_string(plan.changes.size()) + " paths)");

@@ -36,7 +36,7 @@ Result<void> compare(Context& ctx, const Parsed& p) {
     if ((ea == nullptr) == (eb == nullptr) && (!ea || ea->oid == eb->oid) && (bb == nullptr || eb == nullptr || bb->oid != eb->oid)) same++;
   }
   size_t n = paths.size();
-  ctx.result(json::Object{{"first", a.name()}, {"second", b.name()}, {"same_base", a.manifest.base_tree == b.manifest.base_tree}, {"differ", n}, {"same_change", same}, {"paths", std::move(paths)}});
+  ctx.result(json::Object{{"schema", "h5i.box-compare/1"}, {"first", a.name()}, {"second", b.name()}, {"same_base", a.manifest.base_tree == b.manifest.base_tree}, {"differ", n}, {"same_change", same}, {"paths", std::move(paths)}});
   if (ctx.json) return {};
   if (a.manifest.base_tree != b.manifest.base_tree) ctx.line("the two boxes began from different trees");
   ctx.line(n == 0 ? "the two boxes hold the same" : std::to_string(n) + " paths differ; " + std::to_string(same) + " were changed alike");

@@ -10,6 +10,7 @@
 #include "core/cli/create_stage.hpp"
 #include "core/cli/repo_verbs.hpp"
 #include "core/cli/tier_pick.hpp"
+#include "core/git/alternates.hpp"
 #include "core/os/beneath.hpp"
 #include "core/session/index.hpp"
 
@@ -121,13 +122,26 @@ Result<void> create(Context& ctx, const Parsed& p) {
     return make_error(Errc::GIT_BARE, "--with-changes needs a work tree", printable(stage.source.location->common_dir));
   std::vector<session::BoxEntry> boxes = H5I_TRY(session::list_boxes(request.cwd, dirs));
   stage.name = H5I_TRY(name_of(p, stage.source, agent, boxes));
+  std::vector<uint32_t> taken;
   for (const session::BoxEntry& b : boxes)
-    if (auto m = session::load_manifest(b.paths)) stage.taken_ids.push_back(m->host_uid);
+    if (auto m = session::load_manifest(b.paths)) taken.push_back(m->host_uid);
+  stage.host_uid = H5I_TRY(new_box_id(taken));
+  stage.host_gid = geteuid() == 0 ? stage.host_uid : getegid();
   policy::Resolved resolved = H5I_TRY(resolve_policy(p, stage.source, dirs, user, p.has("--agent") ? p.get("--agent") : environment("H5I_AGENT")));
   PickRequest pick;
   pick.flag = p.get("--isolation");
   pick.environment = environment("H5I_DEFAULT_ISOLATION");
   pick.allow_unconfined = p.has("--allow-unconfined");
+  pick.dirs = dirs;
+  pick.like.name = stage.name;
+  pick.like.host_uid = stage.host_uid;
+  pick.like.host_gid = stage.host_gid;
+  pick.like.policy_digest = resolved.digest;
+  if (stage.source.location) {
+    pick.like.repo_git_dir = stage.source.location->common_dir;
+    pick.like.repo_work_dir = stage.source.location->work_dir;
+    if (stage.history == History::FULL) pick.like.object_dirs = H5I_TRY(git::object_directories(stage.source.location->common_dir + "/objects"));
+  }
   PickedTier picked = H5I_TRY(pick_tier(std::move(resolved), pick));
   stage.policy = std::move(picked.policy);
   stage.tier_from = picked.choice.from;
@@ -155,7 +169,8 @@ Result<void> create(Context& ctx, const Parsed& p) {
   const std::string commands[] = {"h5i box run " + name + " -- COMMAND", "h5i box diff " + name,
                                   stage.source.kind == SourceKind::REVISION ? "h5i box apply " + name : "h5i box export " + name + " --output DIR"};
   for (const std::string& c : commands) next.push_back(c);
-  Json out = json::Object{{"box", name},
+  Json out = json::Object{{"schema", "h5i.box-create/1"},
+                          {"box", name},
                           {"work", box.paths.work()},
                           {"branch", box.manifest.branch},
                           {"parent_branch", box.manifest.parent_branch},

@@ -129,7 +129,7 @@ Result<void> diff(Context& ctx, const Parsed& p) {
   json::Array hidden;
   for (const std::string& h : review.scanned.hidden) hidden.push_back(h);
   if (ctx.json) {
-    ctx.result(json::Object{{"box", box.name()}, {"base_commit", box.manifest.base_commit}, {"base_tree", box.manifest.base_tree}, {"files", files}, {"added", added},
+    ctx.result(json::Object{{"schema", "h5i.box-diff/1"}, {"box", box.name()}, {"base_commit", box.manifest.base_commit}, {"base_tree", box.manifest.base_tree}, {"files", files}, {"added", added},
                             {"removed", removed}, {"changes", std::move(changes)}, {"runs_on_your_side", std::move(handoffs)}, {"reads_differently", std::move(deceptive)},
                             {"violations", std::move(violations)}, {"ignored", review.scanned.ignored_count}, {"hidden", std::move(hidden)}});
     return {};

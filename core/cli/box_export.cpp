@@ -201,7 +201,7 @@ Result<void> export_box(Context& ctx, const Parsed& p) {
   }
   json::Array handoffs;
   for (const gate::Handoff& h : review.handoffs) handoffs.push_back(to_json(h));
-  ctx.result(json::Object{{"box", box.name()}, {"output", target.path}, {"changes", review.changes.size()}, {"added", added}, {"removed", removed}, {"runs", told.runs}, {"blobs", blobs}, {"sealed", sealed},
+  ctx.result(json::Object{{"schema", "h5i.box-export/1"}, {"box", box.name()}, {"output", target.path}, {"changes", review.changes.size()}, {"added", added}, {"removed", removed}, {"runs", told.runs}, {"blobs", blobs}, {"sealed", sealed},
                           {"receipt", !told.newest_receipt.is_null()}, {"runs_on_your_side", std::move(handoffs)}});
   if (ctx.json) return {};
   ctx.line("box " + box.name() + " exported to " + target.path + ": " + std::to_string(review.changes.size()) + " files, +" + std::to_string(added) + " -" + std::to_string(removed) + ", " +

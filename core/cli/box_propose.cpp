@@ -13,7 +13,7 @@ Result<void> propose(Context& ctx, const Parsed& p) {
   if (!H5I_TRY(seal_and_publish(box, &unsealed))) ctx.note("the log's head is not signed yet: " + unsealed);
   json::Array handoffs;
   for (const gate::Handoff& h : review.handoffs) handoffs.push_back(to_json(h));
-  ctx.result(json::Object{{"box", box.name()},
+  ctx.result(json::Object{{"schema", "h5i.box-propose/1"}, {"box", box.name()},
                           {"branch", box.manifest.branch},
                           {"commit", made.changes ? Json(made.commit.hex()) : Json()},
                           {"tree", made.changes ? Json(made.tree.hex()) : Json()},

@@ -97,7 +97,7 @@ Result<void> rebase(Context& ctx, const Parsed& p) {
     H5I_TRY(record(box, "rebased", json::Object{{"before", before}, {"base_commit", m.base_commit}, {"base_tree", m.base_tree}, {"changed", changed}}));
     H5I_TRY(os::remove_tree(box.dir, "git.old"));
   }
-  ctx.result(json::Object{{"box", box.name()}, {"before", before}, {"base_commit", m.base_commit}, {"base_tree", m.base_tree}, {"changed", changed}});
+  ctx.result(json::Object{{"schema", "h5i.box-rebase/1"}, {"box", box.name()}, {"before", before}, {"base_commit", m.base_commit}, {"base_tree", m.base_tree}, {"changed", changed}});
   if (ctx.json) return {};
   if (before == m.base_commit) ctx.line("box " + box.name() + " is at " + before.substr(0, 12) + " already");
   else ctx.line("box " + box.name() + " moved from " + before.substr(0, 12) + " to " + m.base_commit.substr(0, 12) + "; " + std::to_string(changed) + " files of its work tree changed. Commits made inside the box are gone, its files are not");

@@ -73,7 +73,7 @@ Result<void> remove_box(Context& ctx, const Parsed& p) {
   H5I_TRY(os::remove_tree(parent, m.name.slug));
   if (UniqueFd boxes(open(parent_of(agent_dir).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); boxes) unlinkat(boxes.get(), m.name.agent.c_str(), AT_REMOVEDIR);
   std::string where = h5i + "/evidence/" + m.name.agent + "/" + kept;
-  ctx.result(json::Object{{"box", box.name()}, {"forced", force}, {"evidence", where}});
+  ctx.result(json::Object{{"schema", "h5i.box-rm/1"}, {"box", box.name()}, {"forced", force}, {"evidence", where}});
   if (!ctx.json) ctx.line("box " + box.name() + " removed; its evidence is in " + where);
   return {};
 }

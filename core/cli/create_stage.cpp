@@ -25,16 +25,6 @@ constexpr uint32_t kFirstBoxId = 1879048192, kBoxIds = 1u << 28;
 
 std::string ref_of(const char* prefix, const BoxName& name) { return prefix + name.agent + "/" + name.slug; }
 
-Result<uint32_t> box_id(const std::vector<uint32_t>& taken) {
-  for (int attempt = 0; attempt < 1000; attempt++) {
-    uint32_t r = 0;
-    H5I_TRY(random_bytes(&r, sizeof r));
-    uint32_t id = kFirstBoxId + r % kBoxIds;
-    if (std::find(taken.begin(), taken.end(), id) == taken.end()) return id;
-  }
-  return make_error(Errc::BUSY, "no free user id for the box", "the reserved range is full", "h5i box gc");
-}
-
 gate::ScanOptions user_scan(const git::Repository& repo, const git::Tree& base, const std::string& git_dir, const std::string& common_dir, const git::UserConfig& user,
                             Result<git::UserIndex>& index) {
   gate::ScanOptions o;
@@ -210,6 +200,17 @@ Error exists(const BoxName& name, const std::string& evidence) {
 
 }  // namespace
 
+Result<uint32_t> new_box_id(const std::vector<uint32_t>& taken) {
+  if (geteuid() != 0) return static_cast<uint32_t>(geteuid());
+  for (int attempt = 0; attempt < 1000; attempt++) {
+    uint32_t r = 0;
+    H5I_TRY(random_bytes(&r, sizeof r));
+    uint32_t id = kFirstBoxId + r % kBoxIds;
+    if (std::find(taken.begin(), taken.end(), id) == taken.end()) return id;
+  }
+  return make_error(Errc::BUSY, "no free user id for the box", "the reserved range is full", "h5i box gc");
+}
+
 Result<LeftBehind> left_behind(const git::Repository& repo, const session::RepoLocation& at, const git::Oid& commit, const git::UserConfig& user) {
   git::CommitInfo info = H5I_TRY(repo.commit(commit));
   git::Tree base = H5I_TRY(repo.read_tree(info.tree));
@@ -274,8 +275,8 @@ Result<StagedBox> make_box(const StageRequest& r) {
     if (r.source.detached()) m.object_dirs = {final_dir + "/store.git/objects"};
     else m.object_dirs = H5I_TRY(git::object_directories(repo.directory() + "/objects"));
   }
-  m.host_uid = geteuid() == 0 ? H5I_TRY(box_id(r.taken_ids)) : geteuid();
-  m.host_gid = geteuid() == 0 ? m.host_uid : getegid();
+  m.host_uid = r.host_uid;
+  m.host_gid = r.host_gid;
 
   // Two seconds back: no file is as new as an index, so that none has to be read again by git to be called clean.
   int64_t when = (realtime_ns() / 1000000000 - 2) * 1000000000;

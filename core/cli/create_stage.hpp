@@ -19,7 +19,7 @@ struct StageRequest {
   History history = History::FULL;
   bool with_changes = false;
   std::string boxes_dir;              // <...>/h5i/boxes
-  std::vector<uint32_t> taken_ids;    // host ids of the other boxes
+  uint32_t host_uid = 0, host_gid = 0;
   git::UserConfig user;
 };
 
@@ -31,6 +31,9 @@ struct StagedBox {
   uint64_t carried = 0;         // paths of --with-changes
   std::vector<std::string> converted;  // paths whose content git would convert (filter, LFS pointer), some
 };
+
+// The user id that a new box's workload has: one of a reserved range as root, `taken` by no other box; else our own.
+Result<uint32_t> new_box_id(const std::vector<uint32_t>& taken);
 
 Result<StagedBox> make_box(const StageRequest& request);
 

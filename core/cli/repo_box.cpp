@@ -10,6 +10,7 @@
 #include "core/git/worktree.hpp"
 #include "core/os/beneath.hpp"
 #include "core/policy/host_policy.hpp"
+#include "core/session/cleanup.hpp"
 #include "core/session/sweep.hpp"
 
 namespace h5i::cli {
@@ -77,8 +78,7 @@ Result<IdleBox> open_idle_box(const std::string& text, const std::string& verb) 
   session::UserDirs dirs = H5I_TRY(session::UserDirs::from_environment());
   git::UserConfig user = user_config();
   session::BoxEntry entry = H5I_TRY(session::find_box(text, current_directory(), dirs));
-  // Files and processes of a killed run end here. What its tier keeps elsewhere goes when the tier is next started.
-  auto swept = session::sweep_box(entry, [](const std::string&, const SessionId&) -> Result<void> { return {}; });
+  auto swept = session::sweep_box(entry, session::cleanup_tier);
   if (!swept && swept.error().code != Errc::BOX_BUSY) return std::move(swept).error();
   session::BoxLock lock = H5I_TRY(session::BoxLock::acquire(entry.paths, verb));
   session::Manifest m = H5I_TRY(session::load_manifest(entry.paths));

@@ -1,41 +1,60 @@
 #include "core/cli/tier_pick.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <map>
 
-#include "core/plugin/client.hpp"
-#include "core/plugin/manifest.hpp"
+#include "core/os/beneath.hpp"
 #include "core/plugin/registry.hpp"
+#include "core/session/probe.hpp"
+#include "core/session/request.hpp"
 
 namespace h5i::cli {
 namespace {
 
-Result<Json> probe(const plugin::PluginInfo& info, uid_t euid) {
-  plugin::VerifiedLibrary library = H5I_TRY(plugin::open_verified(info, euid));
-  UniqueFd executable = H5I_TRY(plugin::open_helper(plugin::install_prefix(), "libexec/h5i/h5i-host"));
-  plugin::HostProcess host = H5I_TRY(plugin::HostProcess::start(executable));
-  plugin::LoadSpec spec;
-  spec.library = &library.fd;
-  spec.id = info.id;
-  spec.version = info.version;
-  spec.digest = library.digest;
-  spec.services = plugin::manifest_list(info.manifest, "host_services");
-  H5I_TRY(host.load(spec));
-  Json document = H5I_TRY(host.probe());
-  H5I_TRY(host.shutdown());
-  return document;
+// A folder in the form of a box, only for proving: the new box does not exist yet.
+class TrialBox {
+ public:
+  static Result<TrialBox> make(const session::UserDirs& dirs) {
+    TrialBox t;
+    t.parent_ = H5I_TRY(session::make_private_directory(dirs.cache + "/trial"));
+    t.name_ = H5I_TRY(new_session_id()).value;
+    t.paths_.dir = dirs.cache + "/trial/" + t.name_;
+    for (const char* d : {"", "/work", "/work/.git", "/git", "/spool", "/private"})
+      if (mkdir((t.paths_.dir + d).c_str(), 0700) != 0) return sys_error("make " + t.paths_.dir);
+    return t;
+  }
+  TrialBox(TrialBox&& o) noexcept : parent_(std::move(o.parent_)), name_(std::exchange(o.name_, {})), paths_(std::move(o.paths_)) {}
+  ~TrialBox() {
+    if (!name_.empty()) (void)os::remove_tree(parent_, name_).ok();
+  }
+  const session::BoxPaths& paths() const { return paths_; }
+
+ private:
+  TrialBox() = default;
+  UniqueFd parent_;
+  std::string name_;
+  session::BoxPaths paths_;
+};
+
+Result<void> prove(const plugin::PluginInfo& info, const Json& policy, const session::UserDirs& dirs, const session::Manifest& like) {
+  TrialBox box = H5I_TRY(TrialBox::make(dirs));
+  session::RequestInput in;
+  in.session = H5I_TRY(new_session_id());
+  in.manifest = &like;
+  in.paths = &box.paths();
+  in.policy = &policy;
+  in.dirs = &dirs;
+  in.prefix = plugin::install_prefix();
+  in.uid = geteuid();
+  in.gid = getegid();
+  in.env = session::compute_environment(policy["profile"], session::host_variables()).values;
+  H5I_TRY(session::verify_tier(info, session::run_request(in)));
+  return {};
 }
 
 }  // namespace
-
-policy::TierFacts facts_of(const Json& document) {
-  policy::TierFacts facts;
-  facts.tier = TierId(document["tier"].string());
-  for (const Json& c : document["claims"].array()) facts.claims.insert(c.string());
-  // A tier that shows the whole file system to the box confines nothing, whatever limits it holds besides.
-  facts.confines = facts.claims.count("fs.read") > 0;
-  facts.host_network = !facts.confines || facts.tier.value == "process";
-  return facts;
-}
 
 Result<PickedTier> pick_tier(policy::Resolved resolved, const PickRequest& request) {
   plugin::Settings settings = H5I_TRY(plugin::Settings::of_this_process());
@@ -50,13 +69,18 @@ Result<PickedTier> pick_tier(policy::Resolved resolved, const PickRequest& reque
   std::map<std::string, policy::Resolved> pinned;
   plugin::ChooseCalls calls;
   calls.find = [&](std::string_view id) { return registry.find_tier(id); };
-  calls.probe = [&](const plugin::PluginInfo& info) { return probe(info, registry.settings().euid); };
-  calls.suits = [&](const plugin::PluginInfo& info, const Json& document) -> Result<void> {
-    pinned.emplace(info.id, H5I_TRY(policy::with_tier(resolved, facts_of(document))));
+  calls.probe = [](const plugin::PluginInfo& info) { return session::probe_tier(info); };
+  calls.suits = [&](const plugin::PluginInfo& info, const Json& probe) -> Result<void> {
+    std::set<std::string> claims;
+    for (const Json& c : probe["claims"].array()) claims.insert(c.string());
+    pinned.emplace(info.id, H5I_TRY(policy::with_tier(resolved, policy::facts_of(TierId(info.id), claims))));
     return {};
   };
-  // The proof belongs to a run: it is made under the very view of the box that the run uses, before anything of it runs.
-  calls.verify = [](const plugin::PluginInfo&) -> Result<void> { return {}; };
+  calls.verify = [&](const plugin::PluginInfo& info) -> Result<void> {
+    auto it = pinned.find(info.id);
+    if (it == pinned.end()) return make_error(Errc::INTERNAL, "the tier was never held against the profile", info.id);
+    return prove(info, it->second.document, request.dirs, request.like);
+  };
   plugin::TierChoice choice = H5I_TRY(plugin::choose_tier(input, calls));
   auto it = pinned.find(choice.plugin.id);
   if (it == pinned.end()) return make_error(Errc::INTERNAL, "the chosen tier was never held against the profile", choice.plugin.id);

@@ -4,6 +4,7 @@
 
 #include "core/plugin/choose.hpp"
 #include "core/policy/resolve.hpp"
+#include "core/session/box.hpp"
 
 namespace h5i::cli {
 
@@ -16,11 +17,11 @@ struct PickRequest {
   std::string flag;         // --isolation
   std::string environment;  // H5I_DEFAULT_ISOLATION
   bool allow_unconfined = false;
+  session::UserDirs dirs;
+  session::Manifest like;   // as the new box's will be: name, repository, object directories, ids
 };
 
+// Each tier that is tried is probed, held against the profile, and proved under it with controls in a folder made for that.
 Result<PickedTier> pick_tier(policy::Resolved resolved, const PickRequest& request);
-
-// What a probe document says about a tier, in the form that the policy room judges by.
-policy::TierFacts facts_of(const Json& probe);
 
 }  // namespace h5i::cli

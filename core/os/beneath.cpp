@@ -20,7 +20,8 @@ constexpr int kRemoveDepth = 64;
 
 int openat2_beneath(int dir, const char* path, int flags, unsigned mode, bool one_mount) {
   open_how how{};
-  how.flags = static_cast<uint64_t>(static_cast<unsigned>(flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY));
+  // openat2 refuses O_PATH together with flags that mean nothing for it.
+  how.flags = static_cast<uint64_t>(static_cast<unsigned>(flags | O_CLOEXEC | O_NOFOLLOW | (flags & O_PATH ? 0 : O_NOCTTY)));
   how.mode = (flags & (O_CREAT | O_TMPFILE)) == O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | (one_mount ? RESOLVE_NO_XDEV : 0);
   for (int attempt = 0;; attempt++) {

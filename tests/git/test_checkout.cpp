@@ -60,7 +60,7 @@ TEST_CASE("content goes in raw: no end-of-line, ident or filter conversion") {
     write_file(repo + "/x.crlf", "a\r\nb\r\n");
     test::git(repo, {"add", "-A"});
     test::git(repo, {"commit", "-qm", "raw"});
-    write_file(repo + "/.gitattributes", "*.crlf text eol=crlf\n*.lf text eol=crlf\n*.id ident\n*.f filter=evil\n");
+    write_file(repo + "/.gitattributes", "*.crlf -text\n*.lf text eol=crlf\n*.id ident\n*.f filter=evil\n");
     write_file(repo + "/y.lf", "a\nb\n");
     write_file(repo + "/z.id", "$Id$\n");
     write_file(repo + "/w.f", "plain\n");
@@ -85,7 +85,7 @@ TEST_CASE("the private repository is clean, has the history and takes a commit")
   // Clean by the index's times alone: no file has to be opened.
   CHECK(c.in_box({"diff-files", "--name-only"}) == "");
   write_file(c.work + "/a.txt", "changed\n");
-  CHECK(c.in_box({"status", "--porcelain"}) == "M a.txt");
+  CHECK(c.in_box({"status", "--porcelain"}) == " M a.txt");
   c.in_box({"-c", "user.useConfigOnly=true", "commit", "-qam", "inside"});
   CHECK(test::git(c.repo, {"log", "--all", "--format=%s"}) == "first");
 }

@@ -55,7 +55,8 @@ struct Tree2 {
   }
   bool no_litter() const {
     auto dir = os::open_directory(repo + "/.git");
-    for (const auto& e : *os::list_directory(*dir))
+    auto entries = os::list_directory(*dir);
+    for (const auto& e : *entries)
       if (e.name.rfind("h5i-apply", 0) == 0 || e.name == "index.lock") return false;
     return !test::exists(repo + "/.git/h5i/apply.json");
   }
