@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <set>
 
+#include "core/base/ids.hpp"
 #include "core/base/text.hpp"
 #include "core/gate/ignore.hpp"
 #include "core/os/beneath.hpp"
@@ -17,6 +19,9 @@ namespace h5i::gate {
 namespace {
 
 constexpr uint64_t kMaxIgnoreFile = 1u << 20;
+// A write that had begun before the first look shows in no time stamp after it: the kernel stamps first and copies then.
+// What changed this recently is read a second time, once it has had this long to settle.
+constexpr int64_t kSettleNs = 50'000'000;
 
 bool same(const struct stat& a, const struct stat& b) {
   return a.st_ino == b.st_ino && a.st_dev == b.st_dev && a.st_mode == b.st_mode && a.st_size == b.st_size && git::mtime_ns(a) == git::mtime_ns(b) &&
@@ -93,6 +98,8 @@ class Walk {
       refuse(moved(listed.error(), path));
       return {};
     }
+    // By name, so that the same tree always gives the same answer, whatever order the file system has.
+    std::sort(listed->begin(), listed->end(), [](const os::DirectoryEntry& a, const os::DirectoryEntry& b) { return a.name < b.name; });
     if (nested_repository(dir, path, *listed)) return {};
     size_t outer_rules = rules_.size();
     if (o_.ignore) read_ignore_file(dir, path);
@@ -249,6 +256,10 @@ class Walk {
     out_.files_read++;
     out_.bytes_read += bytes->size();
     read_.push_back(path);
+    if (realtime_ns() - git::ctime_ns(st) < kSettleNs) {
+      fresh_.push_back(path);
+      newest_ = std::max(newest_, git::ctime_ns(st));
+    }
     keep(path, git::blob_id(*bytes), mode, st);
   }
 
@@ -349,13 +360,18 @@ class Walk {
   }
 
   void read_files_are_still_the_same() {
-    std::set<std::string_view> read(read_.begin(), read_.end());
+    if (int64_t left = newest_ + kSettleNs - realtime_ns(); !fresh_.empty() && left > 0) {
+      timespec pause{0, std::min(left, kSettleNs)};
+      nanosleep(&pause, nullptr);
+    }
+    std::set<std::string_view> read(read_.begin(), read_.end()), fresh(fresh_.begin(), fresh_.end());
     for (const git::FileState& s : out_.states) {
       if (!read.count(s.path)) continue;
       auto fd = os::open_beneath(work_, s.path, O_PATH);
       struct stat st{};
       if (!fd) refuse(moved(fd.error(), s.path));
-      else if (fstat(fd->get(), &st) != 0 || !git::unchanged(s, st)) refuse(Errc::GATE_CHANGED, s.path, "it was written to while the tree was read");
+      else if (fstat(fd->get(), &st) != 0 || !git::unchanged(s, st) || (fresh.count(s.path) && !read_scanned(work_, {s.path, s.mode, s.oid}, o_.limits.file_bytes)))
+        refuse(Errc::GATE_CHANGED, s.path, "it was written to while the tree was read");
     }
   }
 
@@ -367,7 +383,8 @@ class Walk {
   std::set<std::string> placeholders_, private_, gitlinks_seen_;
   std::map<std::string, std::string> link_targets_;
   std::map<std::pair<dev_t, ino_t>, Links> hard_links_;
-  std::vector<std::string> read_;
+  std::vector<std::string> read_, fresh_;
+  int64_t newest_ = 0;
   bool stopped_ = false;
 };
 
