@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <unordered_map>
 
 #include "path.hpp"
 
@@ -37,6 +38,24 @@ struct Area {
 
 struct Link {
   std::string path, to;
+};
+
+// Looks at each name once: grants, denials and what is always denied share most of their parents.
+class LookOnce final : public HostView {
+ public:
+  explicit LookOnce(const HostView& host) : host_(host) {}
+  Node look(const std::string& path) const override {
+    auto at = seen_.find(path);
+    return at != seen_.end() ? at->second : seen_.emplace(path, host_.look(path)).first->second;
+  }
+  std::string link_target(const std::string& path) const override { return host_.link_target(path); }
+  std::vector<std::string> names(const std::string& directory) const override { return host_.names(directory); }
+  std::string small_file(const std::string& path) const override { return host_.small_file(path); }
+  std::vector<std::string> listening_sockets() const override { return host_.listening_sockets(); }
+
+ private:
+  const HostView& host_;
+  mutable std::unordered_map<std::string, Node> seen_;
 };
 
 struct Resolved {
@@ -117,7 +136,7 @@ class Builder {
 
   const Request& request_;
   const HostFacts& facts_;
-  const HostView& host_;
+  LookOnce host_;
   std::map<std::string, Area> areas_;
   std::map<std::string, Value, decltype(&parent_first)> mounts_{&parent_first};
   std::map<std::string, std::string> links_;
