@@ -14,7 +14,7 @@ struct LogTarget {
 };
 
 // A path when it has the look of one (begins with '/', './' or '../', or ends in ".jsonl"), a session by its 26 digits,
-// else a box.
+// else a box; when there is none of that name, the evidence that a removed one left.
 Result<LogTarget> log_target(const std::string& text);
 // The same for a verb that writes: a box or a session, never a file of unknown origin.
 Result<LogTarget> box_log_target(const std::string& text);

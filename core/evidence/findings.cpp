@@ -86,7 +86,7 @@ std::string syscall_of(const Json& d) {
 }
 
 std::string what_of(const Json& record) {
-  const Json& body = record["body"];
+  const Json& body = record["body"].is_object() ? record["body"] : record;
   for (const char* key : {"syscall", "rule", "id", "what", "claim"})
     if (body[key].is_string() && !body[key].string().empty()) return body[key].string();
   return record["kind"].string();
@@ -150,11 +150,19 @@ void FindingsBuilder::add(const Json& record) {
         out_.unobserved[printable(u["what"].string(), {.limit = 80})] = printable(u["reason"].string(), {.limit = 200});
     return;
   }
-  if (kind != "denial" && kind != "violation" && kind != "box-claimed") return;
-  std::string what = body["syscall"].is_int() ? syscall_of(body) : what_of(record);
+  if (kind == "unobserved" && lane == lane_name(Lane::HOST_OBSERVED) && !body["what"].string().empty())
+    out_.unobserved[printable(body["what"].string(), {.limit = 80})] =
+        printable(body["reason"].string(), {.limit = 200});
   if (lane == lane_name(Lane::BOX_CLAIMED)) {
-    put(out_.box_claimed, boundary, what, positive(body["count"]), true);
-  } else if (lane == lane_name(Lane::ENGINE_CLAIMED)) {
+    add_to(out_.claims, 1);
+    const Json& claim = body["body"];
+    if (claim["kind"].string() == "denial")
+      put(out_.box_claimed, boundary_from(claim["boundary"].string()), what_of(claim), positive(claim["count"]), true);
+    return;
+  }
+  if (kind != "denial" && kind != "violation") return;
+  std::string what = body["syscall"].is_int() ? syscall_of(body) : what_of(record);
+  if (lane == lane_name(Lane::ENGINE_CLAIMED)) {
     put(out_.engine_claimed, boundary, what, positive(body["count"]), true);
   } else if (lane == lane_name(Lane::HOST_OBSERVED)) {
     bool system_call = kind == "denial" && !body["syscall"].is_null();
@@ -189,6 +197,7 @@ Json findings_json(const Findings& f) {
   return json::Object{{lane_name(Lane::HOST_OBSERVED).data(), pressure_json(f.host_observed)},
                       {lane_name(Lane::ENGINE_CLAIMED).data(), pressure_json(f.engine_claimed)},
                       {lane_name(Lane::BOX_CLAIMED).data(), pressure_json(f.box_claimed)},
+                      {"claims", f.claims},
                       {"unobserved", unobserved}};
 }
 
@@ -197,6 +206,9 @@ std::vector<std::string> findings_lines(const Findings& f) {
   pressure_lines(f.host_observed, out);
   pressure_lines(f.engine_claimed, out);
   pressure_lines(f.box_claimed, out);
+  if (f.claims > 0)
+    out.push_back(std::to_string(f.claims) +
+                  " records are claims of the box itself: nobody outside it observed what they say");
   for (const auto& [what, why] : f.unobserved) out.push_back("not observed: " + what + " (" + why + ")");
   return out;
 }

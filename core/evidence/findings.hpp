@@ -23,6 +23,7 @@ struct Findings {
   Pressure<Lane::HOST_OBSERVED> host_observed;
   Pressure<Lane::ENGINE_CLAIMED> engine_claimed;
   Pressure<Lane::BOX_CLAIMED> box_claimed;
+  uint64_t claims = 0;  // records that a box staged; nobody outside it observed what they say
   // What could not be observed, by what it is about, and why. Not the same as nothing having happened.
   std::map<std::string, std::string> unobserved;
 };

@@ -10,9 +10,11 @@
 #include <algorithm>
 
 #include "core/base/text.hpp"
+#include "core/evidence/findings.hpp"
 #include "core/evidence/seal.hpp"
 #include "core/os/fs.hpp"
 #include "core/os/pidfd.hpp"
+#include "core/os/syscall_name.hpp"
 #include "core/session/attest.hpp"
 #include "core/session/environment.hpp"
 #include "core/session/live.hpp"
@@ -385,7 +387,9 @@ class Run {
     in.deadline_ns = deadline_ns_;
     in.attest = [this](const Ready& r) { return attest(r); };
     in.denial = [this](const spawn::Denial& d) {
-      (void)record("denial", json::Object{{"syscall", d.syscall}, {"errno", d.err}}, Observer::spawner(), Boundary::PROC);
+      std::string name = os::syscall_name(d.syscall);
+      (void)record("denial", json::Object{{"syscall", name}, {"number", d.syscall}, {"errno", os::errno_name(d.err)}}, Observer::spawner(),
+                   evidence::boundary_of_syscall(name));
     };
     in.killed = [this](std::string_view reason, int signal) {
       (void)record("killed", json::Object{{"reason", reason}, {"signal", signal}});
@@ -480,7 +484,7 @@ class Run {
       r.usage = {s.spawned->wall_us, s.spawned->user_us, s.spawned->system_us, s.spawned->max_rss_kib,
                  s.spawned->usage_cgroup ? "cgroup" : "wait4"};
       for (const spawn::Denial& d : s.spawned->denials)
-        r.denials.push(json::Object{{"syscall", d.syscall}, {"count", d.count}, {"errno", d.err}});
+        r.denials.push(json::Object{{"syscall", os::syscall_name(d.syscall)}, {"number", d.syscall}, {"count", d.count}, {"errno", os::errno_name(d.err)}});
       if (s.spawned->survivors > 0)
         r.survivors.push(json::Object{{"count", s.spawned->survivors}, {"fate", "killed"}});
     } else {

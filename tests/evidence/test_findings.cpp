@@ -21,7 +21,13 @@ TEST_CASE("denials are counted for each boundary and lane, and lanes are never a
   b.add(record("denial", "host-observed", "NET", json::Object{{"what", "egress"}, {"count", 3}}));
   b.add(record("denial", "host-observed", "NET", json::Object{{"what", "egress"}}));
   b.add(record("denial", "engine-claimed", "NET", json::Object{{"what", "egress"}, {"count", 5}}));
-  b.add(record("box-claimed", "box-claimed", "", json::Object{{"claim", "I was good"}, {"count", 100}}));
+  b.add(
+      record("box-claimed", "box-claimed", "",
+             json::Object{
+                 {"name", "a"},
+                 {"body", json::Object{{"kind", "denial"}, {"boundary", "NET"}, {"what", "egress"}, {"count", 100}}}}));
+  b.add(record("box-claimed", "box-claimed", "",
+               json::Object{{"name", "b"}, {"body", json::Object{{"kind", "receipt"}, {"count", 7}}}}));
   b.add(record("violation", "host-observed", "PROVENANCE",
                json::Object{{"rule", "gate.dotgit"}, {"path", ".git/hooks/x"}}));
   b.add(record("note", "host-observed", "NET", json::Object{{"count", 1000}}));
@@ -29,7 +35,8 @@ TEST_CASE("denials are counted for each boundary and lane, and lanes are never a
   CHECK(f.host_observed.at[Boundary::NET].denials == 4);
   CHECK(f.host_observed.at[Boundary::NET].records == 2);
   CHECK(f.engine_claimed.at[Boundary::NET].denials == 5);
-  CHECK(f.box_claimed.at[Boundary::NONE].denials == 100);
+  CHECK(f.box_claimed.at[Boundary::NET].denials == 100);
+  CHECK(f.claims == 2);
   CHECK(f.host_observed.at[Boundary::PROVENANCE].by_what.at("gate.dotgit") == 1);
   CHECK(f.host_observed.at.size() == 2);
 }
@@ -66,6 +73,8 @@ TEST_CASE("a log cannot claim another lane, overflow a sum or flood the list") {
   b.add(record("denial", "host-observed", "PROC", json::Object{{"count", -5}, {"what", "\x1b[2J"}}));
   for (int i = 0; i < 3000; i++)
     b.add(record("denial", "host-observed", "NET", json::Object{{"what", "w" + std::to_string(i)}}));
+  b.add(record("unobserved", "host-observed", "", json::Object{{"what", "file accesses"}, {"reason", "no audit"}}));
+  b.add(record("unobserved", "box-claimed", "", json::Object{{"what", "everything"}, {"reason", "trust me"}}));
   b.add(json::Object{});
   b.add("text");
   Findings f = b.take();
@@ -75,6 +84,7 @@ TEST_CASE("a log cannot claim another lane, overflow a sum or flood the list") {
   CHECK(f.host_observed.at[Boundary::PROC].denials == 1);
   CHECK(f.host_observed.at[Boundary::PROC].by_what.begin()->first == "\\x1b[2J");
   CHECK(f.box_claimed.at.empty());
+  CHECK(f.unobserved == std::map<std::string, std::string>{{"file accesses", "no audit"}});
 }
 
 TEST_CASE("system calls have their boundary") {

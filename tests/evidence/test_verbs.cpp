@@ -94,6 +94,15 @@ TEST_CASE("log verify: a box, a session and a file; proven, unproven and refused
   CHECK(human.status == 0);
   CHECK(human.out.find("verified human/fix: 4 records, chain intact, end proven\n") == 0);
 
+  // What box rm keeps is found by the box's name, and by the session's id.
+  std::filesystem::create_directories(w.repo + "/.git/h5i/evidence/human");
+  std::filesystem::rename(w.repo + "/.git/h5i/boxes/human/fix", w.repo + "/.git/h5i/evidence/human/fix.2");
+  CHECK(w.json_of("log-verify", {"log", "verify", "fix"}, 0)["records"].integer() == 4);
+  CHECK(w.json_of("log-verify", {"log", "verify", kSession}, 0)["records"].integer() == 4);
+  CHECK(w.json_of("log-seal", {"log", "seal", "fix"}, 1)["error"]["id"].string() == "box.not-found");
+  w.add_box("fix", 2);
+  CHECK(w.json_of("log-verify", {"log", "verify", "fix", "--allow-unsealed"}, 0)["records"].integer() == 2);
+
   CHECK(w.json_of("log-verify", {"log", "verify", "absent"}, 1)["error"]["id"].string() == "box.not-found");
   CHECK(w.json_of("log-verify", {"log", "verify", "./absent.jsonl"}, 1)["error"]["id"].string() == "not-found");
   CHECK(w.json_of("log-verify", {"log", "verify", "01zzzzzzzzzzzzzzzzzzzzzzzz"}, 1)["error"]["id"].string() ==
