@@ -276,7 +276,7 @@ class Run {
     };
     add("core", getpid());
     add("host", host_->pid());
-    add("spawner", host_->spawner_pid());
+    add("spawner", ready ? os::parent_of(ready->init_pid) : host_->spawner_pid());
     if (ready && ready->has_init) add("init", ready->init_pid);
     if (ready) add("workload", ready->workload);
     live_written_ = true;

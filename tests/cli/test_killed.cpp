@@ -1,0 +1,138 @@
+// Whatever of ours is killed, at whatever moment: no confined process survives, and the next command finds and removes
+// what was left (invariant I9).
+#include <signal.h>
+
+#include "core/session/live.hpp"
+#include "tests/cli/made_box.hpp"
+
+using namespace h5i;
+using namespace h5i::test;
+
+namespace {
+
+struct Running {
+  pid_t core = 0, host = 0, spawner = 0;
+  session::Live live;
+};
+
+// Starts a command with a daemon of its own and waits until both run.
+Running begin(const RunWorld& w, const session::BoxPaths& paths, const std::string& mark) {
+  Running r;
+  r.core = start(w.sh("fix", "setsid sleep " + mark + " & echo ready; sleep " + mark), w / "home/out", w / "home/err");
+  REQUIRE(soon([&] { return read_file(w / "home/out") == "ready\n" && processes_with("sleep" + std::string(1, '\0') + mark).size() >= 2; }));
+  auto live = session::read_live(paths);
+  REQUIRE(live);
+  REQUIRE(*live);
+  r.live = **live;
+  for (const auto& p : r.live.processes) {
+    if (p.role == "host") r.host = p.pid;
+    if (p.role == "spawner") r.spawner = p.pid;
+  }
+  REQUIRE(r.host > 0);
+  REQUIRE(r.spawner > 0);
+  return r;
+}
+
+bool gone(const std::string& mark) { return processes_with("sleep" + std::string(1, '\0') + mark).empty(); }
+
+template <class Each>
+void everywhere(Each each) {
+  for (uid_t uid : users())
+    for (const char* tier : {"workspace", "process"}) {
+      CAPTURE(uid, tier);
+      RunWorld w(uid);
+      auto paths = w.box(MadeBox{.tier = tier});
+      each(w, paths, std::string(tier) == "process");
+    }
+}
+
+void usable_again(const RunWorld& w, const session::BoxPaths& paths) {
+  Ended e = run(w.sh("fix", "exit 4"));
+  CAPTURE(e.err);
+  CHECK(e.status == 4);
+  CHECK_FALSE(*session::read_live(paths));
+  CHECK(evidence::verify_chain(paths.log()));
+}
+
+}  // namespace
+
+TEST_CASE("h5i killed in the middle of a run: nothing of the box survives, the next command records it") {
+  everywhere([](RunWorld& w, const session::BoxPaths& paths, bool) {
+    std::string mark = "4721" + std::to_string(getpid());
+    Running r = begin(w, paths, mark);
+    kill(r.core, SIGKILL);
+    CHECK(wait_for(r.core, 10) == 1000 + SIGKILL);
+    CHECK(soon([&] { return gone(mark); }, 10));
+    Ended ls = run(w.h5i({"box", "ls"}));
+    CHECK(ls.status == 0);
+    CHECK(ls.err.find("swept") != std::string::npos);
+    auto sweeps = w.records(paths, "sweep");
+    REQUIRE(sweeps.size() == 1);
+    CHECK(sweeps[0]["session"].string() == r.live.session.value);
+    CHECK(sweeps[0]["body"]["cleanup"].string() == "done");
+    usable_again(w, paths);
+    CHECK(w.records(paths, "sweep").size() == 1);
+  });
+}
+
+TEST_CASE("h5i-host killed in the middle of a run: the run ends with 125, a receipt, and no survivor") {
+  everywhere([](RunWorld& w, const session::BoxPaths& paths, bool) {
+    std::string mark = "4722" + std::to_string(getpid());
+    Running r = begin(w, paths, mark);
+    kill(r.host, SIGKILL);
+    int status = wait_for(r.core, 30);
+    CHECK(status == 125);
+    CHECK(soon([&] { return gone(mark); }, 10));
+    auto receipts = w.records(paths, "receipt");
+    REQUIRE(receipts.size() == 1);
+    CHECK(receipts[0]["body"]["exit_status"].integer() == 125);
+    usable_again(w, paths);
+  });
+}
+
+TEST_CASE("the spawner killed in the middle of a run: the run ends with 125 and no survivor") {
+  everywhere([](RunWorld& w, const session::BoxPaths& paths, bool) {
+    std::string mark = "4723" + std::to_string(getpid());
+    Running r = begin(w, paths, mark);
+    kill(r.spawner, SIGKILL);
+    int status = wait_for(r.core, 30);
+    CHECK(status == 125);
+    CHECK(soon([&] { return gone(mark); }, 10));
+    usable_again(w, paths);
+  });
+}
+
+TEST_CASE("all of ours killed at once: at a confining tier nothing survives, at workspace the next command ends the rest") {
+  everywhere([](RunWorld& w, const session::BoxPaths& paths, bool confined) {
+    std::string mark = "4724" + std::to_string(getpid());
+    Running r = begin(w, paths, mark);
+    for (pid_t pid : {r.core, r.host, r.spawner}) kill(pid, SIGSTOP);  // so that none can act on another's death
+    for (pid_t pid : {r.core, r.host, r.spawner}) kill(pid, SIGKILL);
+    CHECK(wait_for(r.core, 10) == 1000 + SIGKILL);
+    if (confined) CHECK(soon([&] { return gone(mark); }, 10));
+    Ended ls = run(w.h5i({"box", "ls"}));
+    CHECK(ls.status == 0);
+    CHECK(soon([&] { return gone(mark); }, 2));
+    CHECK(w.records(paths, "sweep").size() == 1);
+    usable_again(w, paths);
+  });
+}
+
+TEST_CASE("h5i killed at any moment of a run's beginning leaves a box that the next command can use") {
+  for (uid_t uid : users()) {
+    CAPTURE(uid);
+    RunWorld w(uid);
+    auto paths = w.box(MadeBox{});
+    std::string mark = "4725" + std::to_string(getpid());
+    for (int delay = 0; delay < 30; delay++) {
+      pid_t pid = start(w.sh("fix", "sleep " + mark), w / "home/out", w / "home/err");
+      usleep(static_cast<useconds_t>(delay) * 4000);
+      kill(pid, SIGKILL);
+      wait_for(pid, 10);
+    }
+    CHECK(soon([&] { return gone(mark); }, 10));
+    CHECK(run(w.h5i({"box", "ls"})).status == 0);
+    usable_again(w, paths);
+    CHECK(soon([&] { return processes_with(paths.dir).empty(); }, 10));
+  }
+}
