@@ -1,5 +1,7 @@
 #include "core/cli/open_box.hpp"
+#include "core/cli/run_summary.hpp"
 #include "core/cli/verbs.hpp"
+#include "core/evidence/render.hpp"
 #include "core/evidence/render.hpp"
 #include "core/session/last_run.hpp"
 

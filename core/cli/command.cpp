@@ -48,6 +48,14 @@ std::vector<const Command*> existing(const std::string& executable, const std::s
   return out;
 }
 
+// What manual pages and completions hold: every verb of the installation that this build makes, installed here or not.
+std::vector<const Command*> documented(const std::string& executable) {
+  std::vector<const Command*> out;
+  for (const Command& c : commands())
+    if (c.executable != executable || c.run != nullptr) out.push_back(&c);
+  return out;
+}
+
 // A process that was started without one of the three standard descriptors must not have its first opened file taken for
 // it. Output that goes to a descriptor that was closed is reported as not written.
 void open_missing_standard_fds(bool* stdout_closed) {
@@ -82,8 +90,8 @@ struct TopLevel {
       first = left[0];
       left.erase(left.begin());
     }
-    if (first == "--generate-man" && left.size() == 1) return generate_man(ctx, existing(executable), left[0]);
-    if (first == "--generate-completion" && left.size() == 1) return generate_completion(ctx, existing(executable), left[0]);
+    if (first == "--generate-man" && left.size() == 1) return generate_man(ctx, documented(executable), left[0]);
+    if (first == "--generate-completion" && left.size() == 1) return generate_completion(ctx, documented(executable), left[0]);
     if (first == "--generate-man" || first == "--generate-completion")
       return usage("option " + first + " needs one value", "h5i --help shows it");
     std::vector<std::string> rest;
