@@ -33,32 +33,17 @@ Environment compute_environment(const Json& profile, const Variables& host) {
   return out;
 }
 
-// Absolute, without empty, "." and ".." components: a plan has none. A ".." is taken off by name, as `cd` does it; through a
-// symbolic link that is another directory than the kernel's, and then the program is not found.
-static std::string plain_path(std::string_view path) {
-  std::string out;
-  while (!path.empty()) {
-    size_t slash = path.find('/');
-    std::string_view part = path.substr(0, slash);
-    path.remove_prefix(slash == std::string_view::npos ? path.size() : slash + 1);
-    if (part.empty() || part == ".") continue;
-    if (part == "..") out.erase(out.rfind('/') == std::string::npos ? 0 : out.rfind('/'));
-    else out += "/" + std::string(part);
-  }
-  return out.empty() ? "/" : out;
-}
-
 std::vector<std::string> exec_candidates(std::string_view name, std::string_view path, std::string_view cwd) {
   if (name.empty()) return {};
-  if (name.front() == '/') return {plain_path(name)};
-  if (name.find('/') != std::string_view::npos) return {plain_path(std::string(cwd) + "/" + std::string(name))};
+  if (name.front() == '/') return {std::string(name)};
+  if (name.find('/') != std::string_view::npos) return {std::string(cwd) + "/" + std::string(name)};
   std::vector<std::string> out;
   while (!path.empty()) {
     size_t colon = path.find(':');
     std::string_view dir = path.substr(0, colon);
     path.remove_prefix(colon == std::string_view::npos ? path.size() : colon + 1);
     if (!dir.starts_with('/')) continue;
-    std::string candidate = plain_path(std::string(dir) + "/" + std::string(name));
+    std::string candidate = std::string(dir) + (dir.ends_with('/') ? "" : "/") + std::string(name);
     if (std::find(out.begin(), out.end(), candidate) == out.end()) out.push_back(std::move(candidate));
   }
   return out;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,6 +36,7 @@ struct Ran {
   std::string out, err;
   Json report;               // {"receipt",...} or {"error",...}
   int64_t wall_ms = 0;
+  int64_t max_rss_kib = 0;   // of the driver and of what it waited for
   const Json& receipt() const { return report["receipt"]; }
   std::string error() const { return report["error"]["id"].string(); }
   std::string outcome() const { return receipt()["outcome"]["status"].string(); }
@@ -48,11 +50,14 @@ class Sandbox {
     REQUIRE(mkdtemp(name) != nullptr);
     root = name;
     chmod(root.c_str(), 0755);
-    for (const char* d : {"/bin", "/libexec/h5i", "/lib/h5i/plugins/1", "/home", "/box/work", "/box/spool", "/box/blobs", "/box/private"})
+    for (const char* d : {"/bin", "/libexec/h5i", "/lib/h5i/plugins/1", "/home", "/repo/.git/objects", "/repo/.git/refs"})
       fs::create_directories(root + d);
+    spill(root + "/repo/.git/HEAD", "ref: refs/heads/main\n");
+    for (const char* d : {"/work", "/spool", "/blobs", "/private"}) fs::create_directories(box() + d);
     place(build_dir() + "/tests/session_run/session_run_driver", "/bin/driver");
+    place(build_dir() + "/out/bin/h5i", "/bin/h5i");
     for (const char* h : {"h5i-host", "h5i-init", "h5i-canary"}) place(build_dir() + "/out/libexec/h5i/" + h, std::string("/libexec/h5i/") + h);
-    chmod((root + "/box").c_str(), 0700);
+    for (std::string d = box(); d.size() > root.size() + 10; d = d.substr(0, d.rfind('/'))) chmod(d.c_str(), 0700);
     set_act(act);
     set_profile([](Json&) {});
   }
@@ -95,7 +100,7 @@ class Sandbox {
     chmod((box() + "/policy.resolved.json").c_str(), 0600);
   }
 
-  std::string box() const { return root + "/box"; }
+  std::string box() const { return root + "/repo/.git/h5i/boxes/human/test"; }
 
   // `during`: called once with the driver's pid after `delay_ms`.
   Ran run(const std::vector<std::string>& argv, Json options = json::Object{}, const std::function<void(pid_t)>& during = {},
@@ -104,6 +109,17 @@ class Sandbox {
     for (const std::string& a : argv) list.push(a);
     options["argv"] = list;
     spill(root + "/options.json", json::canonical(options));
+    return start({root + "/bin/driver", box(), root + "/options.json"}, during, delay_ms, input, read_output);
+  }
+
+  // The command line itself, in the repository; --status-fd arrives in `report`.
+  Ran cli(std::vector<std::string> words) {
+    words.insert(words.begin(), root + "/bin/h5i");
+    return start(words, {}, 0, "/dev/null", true);
+  }
+
+  Ran start(std::vector<std::string> words, const std::function<void(pid_t)>& during, int delay_ms, const std::string& input,
+            bool read_output) {
     int out[2], err[2], rep[2];
     REQUIRE(pipe2(out, O_CLOEXEC) == 0);
     REQUIRE(pipe2(err, O_CLOEXEC) == 0);
@@ -116,11 +132,14 @@ class Sandbox {
       dup2(out[1], 1);
       dup2(err[1], 2);
       dup2(rep[1], 9);  // last: any of the others may have had this number
-      std::string home = "HOME=" + root + "/home", program = root + "/bin/driver", dir = box(), opts = root + "/options.json";
-      char* args[] = {program.data(), dir.data(), opts.data(), nullptr};
+      std::string home = "HOME=" + root + "/home";
+      std::vector<char*> args;
+      for (std::string& w : words) args.push_back(w.data());
+      args.push_back(nullptr);
+      if (chdir((root + "/repo").c_str()) != 0) _exit(97);
       char* env[] = {home.data(), const_cast<char*>("PATH=/usr/bin:/bin"), const_cast<char*>("KEPT=yes"),
                      const_cast<char*>("DROPPED=no"), nullptr};
-      execve(program.c_str(), args, env);
+      execve(args[0], args.data(), env);
       _exit(98);
     }
     for (int fd : {out[1], err[1], rep[1]}) close(fd);
@@ -150,7 +169,9 @@ class Sandbox {
         }
     }
     int status = 0;
-    waitpid(pid, &status, 0);
+    rusage usage{};
+    wait4(pid, &status, 0, &usage);
+    r.max_rss_kib = usage.ru_maxrss;
     r.wall_ms = (monotonic_ns() - before) / 1000000;
     for (int fd : {out[0], err[0], rep[0]}) close(fd);
     r.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);

@@ -230,6 +230,14 @@ TEST_CASE("output beyond the limit is shown and counted, not kept, and takes no 
   CHECK(o["stderr"]["bytes"].integer() == 5);
 }
 
+TEST_CASE("a hundred megabytes of output do not grow h5i") {
+  Sandbox s;
+  Ran r = s.run(sh("head -c 100000000 /dev/zero"));
+  agrees(s, r, 0);
+  CHECK(r.out.size() == 100000000);
+  CHECK(r.max_rss_kib < 48 * 1024);
+}
+
 TEST_CASE("audit.capture decides what is kept: always, on failure, never") {
   auto kept = [](const char* mode, const char* script) {
     Sandbox s;
@@ -370,4 +378,52 @@ TEST_CASE("a shell has a terminal of its own, no deadline, and leaves one record
   spill(s.root + "/typed", "echo bye\n");
   r = s.run({"sh", "-i"}, json::Object{{"shell", true}}, {}, 0, s.root + "/typed");
   agrees(s, r, 0);
+}
+
+TEST_CASE("the command line, its JSON, its status descriptor and the receipt say the same number") {
+  struct Case {
+    const char* act;
+    std::vector<std::string> command;
+    int expected;
+    const char* origin;
+    const char* id;  // of the refusal or failure; "" when the command decided
+  };
+  for (const Case& c : {Case{"", {"true"}, 0, "command", ""},
+                        {"", sh("exit 125"), 125, "command", ""},
+                        {"", sh("exit 42"), 42, "command", ""},
+                        {"", sh("kill -SEGV $$"), 139, "command", ""},
+                        {"", {"no-such-program"}, 127, "h5i", "exec.not-found"},
+                        {"", sh("sleep 9"), 124, "h5i", "run.deadline"},
+                        {"plan:crash", {"true"}, 125, "h5i", "plugin.crashed"},
+                        {"run:after-other-plan", {"true"}, 125, "h5i", "tier.attest-mismatch"},
+                        {"run:crash", {"true"}, 125, "h5i", "plugin.crashed"}}) {
+    INFO(c.act << " " << c.command.back());
+    Sandbox s(c.act);
+    s.set_profile([](Json& p) { p["resources"]["wall"] = 2; });
+    for (bool json : {true, false}) {
+      std::vector<std::string> words = {"box", "run", "--status-fd", "9", "test"};
+      if (json) words.insert(words.begin() + 2, "--json");
+      words.push_back("--");
+      words.insert(words.end(), c.command.begin(), c.command.end());
+      Ran r = s.cli(words);
+      INFO(r.out << r.err);
+      CHECK(r.exit_status == c.expected);
+      CHECK(r.report["schema"].string() == "h5i.status/1");
+      CHECK(r.report["exit_status"].integer(-1) == c.expected);
+      CHECK(r.report["origin"].string() == c.origin);
+      CHECK(r.report["error"]["id"].string() == c.id);
+      auto last = s.records();
+      REQUIRE(!last.empty());
+      CHECK((last.back()["kind"].string() == "receipt" || last.back()["kind"].string() == "run-refused"));
+      CHECK(last.back()["body"]["exit_status"].integer(-1) == c.expected);
+      if (json) {
+        auto out = json::parse(r.out);
+        REQUIRE(out);
+        if (!(*out)["receipt"].is_null()) CHECK((*out)["exit_status"].integer(-1) == c.expected);
+        CHECK((*out)["error"]["id"].string() == c.id);
+      } else if (*c.id) {
+        CHECK(r.err.find(std::string("[") + c.id + "]") != std::string::npos);
+      }
+    }
+  }
 }
