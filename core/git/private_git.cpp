@@ -66,6 +66,16 @@ Result<void> write_index(const std::string& path, const Tree& tree, const States
   return {};
 }
 
+// A line of an exclude file that matches this path and no other (gitignore(5): special characters and a space at the end).
+std::string literal_pattern(const std::string& path) {
+  std::string out;
+  for (char c : path) {
+    if (c == '*' || c == '?' || c == '[' || c == '\\' || c == ' ') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<void> write_private_git(const UniqueFd& box_dir, const std::string& box_path, const PrivateGit& w, const Tree& tree, const States& states) {
@@ -75,7 +85,10 @@ Result<void> write_private_git(const UniqueFd& box_dir, const std::string& box_p
     H5I_TRY(os::make_directories_beneath(git, d, 0755));
   H5I_TRY(new_file(git, "HEAD", "ref: " + w.branch + "\n"));
   H5I_TRY(new_file(git, "config", config_text(w)));
-  H5I_TRY(new_file(git, "info/exclude", ""));
+  std::string excluded;
+  for (const std::string& path : w.excluded)
+    if (path.find('\n') == std::string::npos) excluded += "/" + literal_pattern(path) + "\n";
+  H5I_TRY(new_file(git, "info/exclude", excluded));
   if (!w.object_dirs.empty()) {
     std::string lines;
     for (const std::string& d : w.object_dirs) {

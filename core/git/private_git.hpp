@@ -14,6 +14,8 @@ struct PrivateGit {
   bool shallow = false;                   // `head` has parents that are not there
   std::vector<RefValue> refs;             // further refs, for reading history
   bool foreign_owner = false;             // files have another owner inside the box than outside
+  // Paths of the work tree that the box's git does not look at: denied names, which it could not read, and private ones.
+  std::vector<std::string> excluded;
   std::string user_name, user_email;      // what commits made in the box say
 };
 

@@ -42,17 +42,33 @@ struct Checked {
     g.head = head;
     if (copy) g.copy_from = &*r, g.shallow = shallow;
     else g.object_dirs = *object_directories(repo + "/.git/objects");
+    g.excluded = excluded;
     g.user_name = "a \"quoted\"";
     g.user_email = "a@box.invalid";
     auto done = write_private_git(box_fd, box, g, tree, states);
     if (!done) FAIL(done.error().what << " " << done.error().evidence);
   }
+  std::vector<std::string> excluded;
   std::string in_box(std::vector<std::string> args) {
     args.insert(args.begin(), {"--git-dir=" + box + "/git", "--work-tree=" + work});
     return test::git(work, args);
   }
 };
 }  // namespace
+
+TEST_CASE("the box's git does not look at denied and private names, and at no other of their kind") {
+  Checked c;
+  c.excluded = {".env", "a b/k*y", "#note"};
+  c.private_git();
+  test::make_directories(c.work + "/a b");
+  for (const char* name : {"/.env", "/a b/k*y", "/a b/kxy", "/#note", "/a b/.env"}) write_file(c.work + name, "x");
+  std::string status = c.in_box({"-c", "core.quotePath=false", "status", "--porcelain", "-uall"});
+  CHECK(status.find("\"a b/.env\"") != std::string::npos);
+  CHECK(status.find("\"a b/kxy\"") != std::string::npos);
+  CHECK(status.find("k*y") == std::string::npos);
+  CHECK(status.find("?? .env") == std::string::npos);
+  CHECK(status.find("#note") == std::string::npos);
+}
 
 TEST_CASE("content goes in raw: no end-of-line, ident or filter conversion") {
   Checked c([](const std::string& repo) {
