@@ -44,7 +44,8 @@ sdk::Result<Limits> build_limits(const Request& request, const HostFacts& facts)
     out.rlimits.push_back(rlimit("data", r.mem, r.mem));
     unheld("resources.mem", "per-process",
            "no memory cgroup here: each process is held to " + mebibytes(r.mem) + " of private memory by RLIMIT_DATA, at worst " +
-               std::to_string(r.procs) + " times that together; files in memory (/tmp, /dev/shm, HOME) have sizes of their own");
+               std::to_string(r.procs) + " times that together; shared memory and memfds are not counted, files in memory (/tmp, "
+               "/dev/shm, HOME) have sizes of their own");
   }
 
   // Since Linux 5.14 RLIMIT_NPROC counts within the user namespace of the process, which is the box's own.
