@@ -29,19 +29,28 @@ class MyTier final : public sdk::Tier {
                                                 {"reason", ok ? "" : "tier.probe.missing"}}}}});
   }
 
-  // Did it hold, under this very policy? Here: a canary that must run. A claim about files or the network would add an
-  // act to `canary` that must fail, with the same act outside as its control.
+  // Did it hold, under this very policy? The claim is that the box's environment is the policy's and nothing else. Negative:
+  // the canary does not see a variable that nobody gave. Control: it does see it when it is given.
   sdk::Result<json::Value> verify_exec(const json::Value& request) override {
     json::Value plan = plan_for(request);
-    plan["canary"] = json::Array{};
-    uint64_t child = H5I_SDK_TRY(host().start(plan, H5I_SPAWN_CANARY));
-    sdk::SpawnResult result = H5I_SDK_TRY(host().wait(child, kCanaryMs));
-    bool ok = result.raw.status == H5I_OUTCOME_EXITED && result.raw.code == 0;
+    std::string without = H5I_SDK_TRY(names_of_environment(plan));
+    plan["env"][kControl] = "1";
+    std::string with = H5I_SDK_TRY(names_of_environment(plan));
+    bool ran = with.find(kControl) != std::string::npos;
+    bool absent = ran && without.find(kControl) == std::string::npos;
+    json::Array dimensions;
+    for (const json::Value& claim : claims())
+      dimensions.push_back(json::Object{{"claim", claim},
+                                        {"control", ran ? "ok" : "failed"},
+                                        {"negative", absent ? "absent" : "visible"},
+                                        {"expected", json::Array{"absent"}},
+                                        {"ok", absent},
+                                        {"detail", ""}});
     return json::Value(json::Object{{"schema", "h5i.verify/1"},
                                     {"tier", H5I_PLUGIN_ID},
-                                    {"ok", ok},
-                                    {"positive", json::Object{{"ok", ok}, {"detail", result.output}}},
-                                    {"dimensions", json::Array{}},
+                                    {"ok", absent},
+                                    {"positive", json::Object{{"ok", ran}, {"detail", with}}},
+                                    {"dimensions", std::move(dimensions)},
                                     {"missing", json::Array{}}});
   }
 
@@ -61,8 +70,15 @@ class MyTier final : public sdk::Tier {
 
  private:
   static constexpr int64_t kCanaryMs = 5000;
+  static constexpr const char* kControl = "MY_TIER_CONTROL";
 
-  static json::Array claims() { return {"resources.wall"}; }
+  static json::Array claims() { return {"env.pass", "env.set"}; }
+
+  sdk::Result<std::string> names_of_environment(json::Value plan) {
+    plan["canary"] = json::Array{json::Array{"env"}};
+    uint64_t child = H5I_SDK_TRY(host().start(plan, H5I_SPAWN_CANARY));
+    return H5I_SDK_TRY(host().wait(child, kCanaryMs)).output;
+  }
 
   // docs/spawn-plan.md says what each key means.
   static json::Value plan_for(const json::Value& request) {

@@ -24,4 +24,13 @@ expect() {
 says() { case $out in *"$1"*) ;; *) fail "output lacks \"$1\":"; printf '%s\n' "$out" | sed 's/^/    /' ;; esac; }
 says_not() { case $out in *"$1"*) fail "output has \"$1\":"; printf '%s\n' "$out" | sed 's/^/    /' ;; esac; }
 install_component() { cmake --install "$build" --prefix "$1" --component "$2" >"$scratch/install.log" 2>&1 || { cat "$scratch/install.log"; fail "component $2 does not install"; }; }
+make_repository() {
+  mkdir "$1"
+  git -C "$1" init -q -b main
+  git -C "$1" config user.name T
+  git -C "$1" config user.email t@example.com
+  echo hello >"$1/file"
+  git -C "$1" add file
+  git -C "$1" commit -q -m first
+}
 finish() { [ "$failures" = 0 ] && echo "ok" ; [ "$failures" = 0 ]; exit; }

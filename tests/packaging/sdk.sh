@@ -28,7 +28,21 @@ expect 0 "$host/bin/h5i" plugin verify com.example.my
 says "in order"
 expect 0 "$host/bin/h5i" box probe --tier com.example.my
 says "com.example.my"
+# Chosen by its id, and it runs; auto never takes it, because no host policy names it.
+make_repository "$scratch/repo"
+cd "$scratch/repo" || exit 1
+expect 0 "$host/bin/h5i" box create --name mine --isolation com.example.my
+expect 0 "$host/bin/h5i" box run mine -- sh -c 'cat file'
+says "hello"
+expect 3 "$host/bin/h5i" box run mine -- sh -c 'exit 3'
+expect 0 "$host/bin/h5i" box inspect mine --json
+says "com.example.my"
+expect 1 "$host/bin/h5i" box create --name other
+says "tier.none"
 expect 0 "$host/bin/h5i" plugin untrust com.example.my
+# From now on it is not mapped: the run is refused, and says why.
+expect 125 "$host/bin/h5i" box run mine -- true
+says "plugin.untrusted"
 expect 1 "$host/bin/h5i" plugin verify com.example.my
 says "plugin.untrusted"
 expect 0 "$host/bin/h5i" plugin remove com.example.my
