@@ -1,8 +1,11 @@
 #include "core/os/cgroup.hpp"
 
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,9 +53,25 @@ Result<void> write_control(int dir, const std::string& file, std::string_view te
   return {};
 }
 
+// As the spawner does it: a process that is born in the group. It ends at once.
+Result<void> born_inside(int group) {
+  clone_args args{};
+  args.flags = CLONE_INTO_CGROUP;
+  args.exit_signal = SIGCHLD;
+  args.cgroup = static_cast<uint64_t>(group);
+  long pid = syscall(SYS_clone3, &args, sizeof args);
+  if (pid == 0)
+    for (;;) syscall(SYS_exit_group, 0);
+  if (pid < 0) return sys_error("clone3 into a control group");
+  while (waitpid(static_cast<pid_t>(pid), nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return {};
+}
+
 bool plain_name(const std::string& s) {
-  return !s.empty() && s.size() <= 64 && s[0] != '.' &&
-         std::all_of(s.begin(), s.end(), [](unsigned char c) { return isalnum(c) || c == '.' || c == '_' || c == '-'; });
+  return !s.empty() && s.size() <= 64 && s[0] != '.' && std::all_of(s.begin(), s.end(), [](unsigned char c) {
+    return isalnum(c) || c == '.' || c == '_' || c == '-';
+  });
 }
 
 }  // namespace
@@ -131,7 +150,10 @@ CgroupBase find_cgroup_base() {
   auto sub = open_beneath(dir->get(), name, O_RDONLY | O_DIRECTORY);
   if (!sub) return leave("the trial group cannot be opened");
   bool has_pids = std::find(out.controllers.begin(), out.controllers.end(), "pids") != out.controllers.end();
-  if (has_pids && !write_control(sub->get(), "pids.max", "64")) return leave("a limit cannot be set in the trial group");
+  if (has_pids && !write_control(sub->get(), "pids.max", "64"))
+    return leave("a limit cannot be set in the trial group");
+  if (auto born = born_inside(sub->get()); !born)
+    return leave("no process can be started in the trial group: " + born.error().evidence);
   if (unlinkat(dir->get(), name.c_str(), AT_REMOVEDIR) != 0) {
     out.reason = "the trial group cannot be removed: " + sys_error("rmdir").evidence;
     return out;

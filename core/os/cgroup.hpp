@@ -19,12 +19,12 @@ struct CgroupBase {
   std::string reason;                    // why not, in words
 };
 
-// `mountinfo` and `self_cgroup` are the texts of /proc/self/mountinfo and /proc/self/cgroup: where the unified hierarchy
-// is mounted, which group of it this process is in, and which controllers v1 trees hold. Pure.
+// `mountinfo` and `self_cgroup` are the texts of /proc/self/mountinfo and /proc/self/cgroup: where the unified
+// hierarchy is mounted, which group of it this process is in, and which controllers v1 trees hold. Pure.
 struct CgroupView {
-  std::string mount;                          // of cgroup2, empty when there is none
-  std::string own;                            // this process's group in it, "/" for the root
-  std::vector<std::string> held_by_v1;        // controllers with a v1 mount
+  std::string mount;                    // of cgroup2, empty when there is none
+  std::string own;                      // this process's group in it, "/" for the root
+  std::vector<std::string> held_by_v1;  // controllers with a v1 mount
 };
 CgroupView parse_cgroup_view(const std::string& mountinfo, const std::string& self_cgroup);
 

@@ -85,7 +85,8 @@ Result<std::string> read_fd(int fd, size_t limit, std::string_view what) {
     if (n < 0) return sys_error("read " + printable(what));
     if (n == 0) return out;
     if (out.size() + static_cast<size_t>(n) > limit)
-      return make_error(Errc::TOO_LARGE, printable(what) + " is too large", "limit " + std::to_string(limit) + " bytes");
+      return make_error(Errc::TOO_LARGE, printable(what) + " is too large",
+                        "limit " + std::to_string(limit) + " bytes");
     out.append(buf, static_cast<size_t>(n));
   }
 }

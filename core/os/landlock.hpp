@@ -29,7 +29,7 @@ constexpr uint64_t kFileRights = kExecute | kWriteFile | kReadFile | kTruncate |
 
 enum : uint64_t { kBindTcp = 1, kConnectTcp = 2 };               // ABI 4
 enum : uint64_t { kScopeAbstractSocket = 1, kScopeSignal = 2 };  // ABI 6
-constexpr int kNewestAbi = 7;  // 7 adds flags for audit only
+constexpr int kNewestAbi = 7;                                    // 7 adds flags for audit only
 
 struct RulesetAttr {
   uint64_t handled_fs = 0;

@@ -11,8 +11,8 @@ namespace h5i::os {
 
 Result<UniqueFd> detached_tree(const std::string& path, bool recursive) {
   auto at = H5I_TRY(open_no_links(path, O_PATH));
-  long fd = syscall(SYS_open_tree, at.get(), "", AT_EMPTY_PATH | kOpenTreeClone | O_CLOEXEC |
-                                                     (recursive ? kAtRecursive : 0u));
+  long fd = syscall(SYS_open_tree, at.get(), "",
+                    AT_EMPTY_PATH | kOpenTreeClone | O_CLOEXEC | (recursive ? kAtRecursive : 0u));
   if (fd < 0) return sys_error("open_tree of " + printable(path));
   return UniqueFd(static_cast<int>(fd));
 }

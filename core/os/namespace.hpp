@@ -18,7 +18,7 @@ struct NamespaceKind {
   uint64_t flag;
 };
 constexpr NamespaceKind kNamespaces[] = {
-    {"user", 0x10000000}, {"mnt", 0x00020000}, {"pid", 0x20000000}, {"net", 0x40000000},
+    {"user", 0x10000000}, {"mnt", 0x00020000}, {"pid", 0x20000000},    {"net", 0x40000000},
     {"ipc", 0x08000000},  {"uts", 0x04000000}, {"cgroup", 0x02000000},
 };
 std::optional<uint64_t> namespace_flag(std::string_view name);

@@ -19,7 +19,8 @@ uint32_t load_word(const seccomp_data& d, uint32_t offset) {
 bool known(const sock_filter& f, size_t at, size_t n) {
   size_t left = n - at - 1;
   switch (f.code) {
-    case BPF_LD | BPF_W | BPF_ABS: return f.k % 4 == 0 && f.k + 4 <= sizeof(seccomp_data) && f.k < sizeof(seccomp_data);
+    case BPF_LD | BPF_W | BPF_ABS:
+      return f.k % 4 == 0 && f.k + 4 <= sizeof(seccomp_data) && f.k < sizeof(seccomp_data);
     case BPF_LD | BPF_W | BPF_LEN:
     case BPF_LDX | BPF_W | BPF_LEN:
     case BPF_LD | BPF_IMM:
@@ -43,15 +44,20 @@ bool known(const sock_filter& f, size_t at, size_t n) {
     case BPF_ALU | BPF_XOR | BPF_X:
     case BPF_ALU | BPF_LSH | BPF_X:
     case BPF_ALU | BPF_RSH | BPF_X:
-    case BPF_ALU | BPF_NEG: return true;
-    case BPF_ALU | BPF_DIV | BPF_K: return f.k != 0;
+    case BPF_ALU | BPF_NEG:
+      return true;
+    case BPF_ALU | BPF_DIV | BPF_K:
+      return f.k != 0;
     case BPF_ALU | BPF_LSH | BPF_K:
-    case BPF_ALU | BPF_RSH | BPF_K: return f.k < 32;
+    case BPF_ALU | BPF_RSH | BPF_K:
+      return f.k < 32;
     case BPF_LD | BPF_MEM:
     case BPF_LDX | BPF_MEM:
     case BPF_ST:
-    case BPF_STX: return f.k < BPF_MEMWORDS;
-    case BPF_JMP | BPF_JA: return f.k < left;
+    case BPF_STX:
+      return f.k < BPF_MEMWORDS;
+    case BPF_JMP | BPF_JA:
+      return f.k < left;
     case BPF_JMP | BPF_JEQ | BPF_K:
     case BPF_JMP | BPF_JEQ | BPF_X:
     case BPF_JMP | BPF_JGE | BPF_K:
@@ -59,32 +65,48 @@ bool known(const sock_filter& f, size_t at, size_t n) {
     case BPF_JMP | BPF_JGT | BPF_K:
     case BPF_JMP | BPF_JGT | BPF_X:
     case BPF_JMP | BPF_JSET | BPF_K:
-    case BPF_JMP | BPF_JSET | BPF_X: return f.jt < left && f.jf < left;
-    default: return false;
+    case BPF_JMP | BPF_JSET | BPF_X:
+      return f.jt < left && f.jf < left;
+    default:
+      return false;
   }
 }
 
 uint32_t alu(uint16_t op, uint32_t a, uint32_t b) {
   switch (op) {
-    case BPF_ADD: return a + b;
-    case BPF_SUB: return a - b;
-    case BPF_MUL: return a * b;
-    case BPF_DIV: return b ? a / b : 0;
-    case BPF_AND: return a & b;
-    case BPF_OR: return a | b;
-    case BPF_XOR: return a ^ b;
-    case BPF_LSH: return b < 32 ? a << b : 0;
-    case BPF_RSH: return b < 32 ? a >> b : 0;
-    default: return 0u - a;  // BPF_NEG
+    case BPF_ADD:
+      return a + b;
+    case BPF_SUB:
+      return a - b;
+    case BPF_MUL:
+      return a * b;
+    case BPF_DIV:
+      return b ? a / b : 0;
+    case BPF_AND:
+      return a & b;
+    case BPF_OR:
+      return a | b;
+    case BPF_XOR:
+      return a ^ b;
+    case BPF_LSH:
+      return b < 32 ? a << b : 0;
+    case BPF_RSH:
+      return b < 32 ? a >> b : 0;
+    default:
+      return 0u - a;  // BPF_NEG
   }
 }
 
 bool test(uint16_t op, uint32_t a, uint32_t b) {
   switch (op) {
-    case BPF_JEQ: return a == b;
-    case BPF_JGE: return a >= b;
-    case BPF_JGT: return a > b;
-    default: return (a & b) != 0;  // BPF_JSET
+    case BPF_JEQ:
+      return a == b;
+    case BPF_JGE:
+      return a >= b;
+    case BPF_JGT:
+      return a > b;
+    default:
+      return (a & b) != 0;  // BPF_JSET
   }
 }
 
@@ -110,21 +132,37 @@ uint32_t evaluate(const Program& program, const seccomp_data& data) {
     switch (f.code & 7) {
       case BPF_LD:
         switch (f.code & 0xe0) {
-          case BPF_ABS: a = load_word(data, f.k); break;
-          case BPF_IMM: a = f.k; break;
-          case BPF_MEM: a = mem[f.k]; break;
-          default: a = sizeof(seccomp_data);  // BPF_LEN
+          case BPF_ABS:
+            a = load_word(data, f.k);
+            break;
+          case BPF_IMM:
+            a = f.k;
+            break;
+          case BPF_MEM:
+            a = mem[f.k];
+            break;
+          default:
+            a = sizeof(seccomp_data);  // BPF_LEN
         }
         break;
       case BPF_LDX:
         switch (f.code & 0xe0) {
-          case BPF_IMM: x = f.k; break;
-          case BPF_MEM: x = mem[f.k]; break;
-          default: x = sizeof(seccomp_data);
+          case BPF_IMM:
+            x = f.k;
+            break;
+          case BPF_MEM:
+            x = mem[f.k];
+            break;
+          default:
+            x = sizeof(seccomp_data);
         }
         break;
-      case BPF_ST: mem[f.k] = a; break;
-      case BPF_STX: mem[f.k] = x; break;
+      case BPF_ST:
+        mem[f.k] = a;
+        break;
+      case BPF_STX:
+        mem[f.k] = x;
+        break;
       case BPF_ALU: {
         uint16_t op = f.code & 0xf0;
         uint32_t operand = f.code & BPF_X ? x : f.k;
@@ -134,12 +172,16 @@ uint32_t evaluate(const Program& program, const seccomp_data& data) {
       }
       case BPF_JMP: {
         uint16_t op = f.code & 0xf0;
-        if (op == BPF_JA) pc += f.k;
-        else pc += test(op, a, f.code & BPF_X ? x : f.k) ? f.jt : f.jf;
+        if (op == BPF_JA)
+          pc += f.k;
+        else
+          pc += test(op, a, f.code & BPF_X ? x : f.k) ? f.jt : f.jf;
         break;
       }
-      case BPF_RET: return f.code & BPF_A ? a : f.k;
-      default: f.code & BPF_TXA ? a = x : x = a;  // BPF_MISC
+      case BPF_RET:
+        return f.code & BPF_A ? a : f.k;
+      default:
+        f.code& BPF_TXA ? a = x : x = a;  // BPF_MISC
     }
   }
   return SECCOMP_RET_KILL_PROCESS;

@@ -50,7 +50,8 @@ Result<void> send_packet(int fd, std::string_view bytes, const std::vector<int>&
 
 Result<std::optional<Packet>> receive_packet(int fd, bool dont_wait) {
   const int flags = dont_wait ? MSG_DONTWAIT : 0;
-  // The length first, so that a small packet costs a small buffer. It cannot change: packets are whole, we are the reader.
+  // The length first, so that a small packet costs a small buffer. It cannot change: packets are whole, we are the
+  // reader.
   ssize_t length;
   do {
     length = recv(fd, nullptr, 0, MSG_PEEK | MSG_TRUNC | flags);

@@ -1,5 +1,5 @@
-// SEQPACKET pairs: whole messages, descriptors and credentials. Nothing is ever cut silently: a message or control block
-// that did not fit is an error, and descriptors that arrived with it are closed.
+// SEQPACKET pairs: whole messages, descriptors and credentials. Nothing is ever cut silently: a message or control
+// block that did not fit is an error, and descriptors that arrived with it are closed.
 #pragma once
 #include <sys/socket.h>
 #include <sys/types.h>

@@ -85,9 +85,9 @@ void write_all(const char* p, size_t n) {
 struct Result {
   bool ok = false;
   int err = 0;
-  int signal = 0;            // of a child that was killed, instead of an errno
+  int signal = 0;  // of a child that was killed, instead of an errno
   bool has_value = false;
-  char value[32768] = {};    // JSON
+  char value[32768] = {};  // JSON
 };
 
 void of(Result& r, long outcome) {
@@ -135,8 +135,11 @@ using Words = char**;
 
 void act_open(Words w, Result& r) {
   const char* m = w[1];
-  int flags = !strcmp(m, "w") ? O_WRONLY : !strcmp(m, "rw") ? O_RDWR : !strcmp(m, "creat") ? O_WRONLY | O_CREAT | O_EXCL
-              : !strcmp(m, "path") ? O_PATH : O_RDONLY;
+  int flags = !strcmp(m, "w")       ? O_WRONLY
+              : !strcmp(m, "rw")    ? O_RDWR
+              : !strcmp(m, "creat") ? O_WRONLY | O_CREAT | O_EXCL
+              : !strcmp(m, "path")  ? O_PATH
+                                    : O_RDONLY;
   close_of(r, open(w[0], flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644));
 }
 void act_read(Words w, Result& r) {
@@ -186,8 +189,10 @@ void act_exec(Words w, Result& r) {
   pid_t pid = fork();
   if (pid == 0) {
     int null = open("/dev/null", O_RDWR);
-    if (null >= 0) dup2(null, 1), dup2(null, 2);
-    else close(1), close(2);
+    if (null >= 0)
+      dup2(null, 1), dup2(null, 2);
+    else
+      close(1), close(2);
     char* argv[] = {w[0], nullptr};
     execve(w[0], argv, environ);
     int err = errno;
@@ -369,9 +374,7 @@ void act_syscall(Words w, Result& r, int n) {
   of(r, result);
   if (r.ok) value(r, "%ld", result);
 }
-void act_kill(Words w, Result& r) {
-  of(r, kill(static_cast<pid_t>(number(w[0])), static_cast<int>(number(w[1]))));
-}
+void act_kill(Words w, Result& r) { of(r, kill(static_cast<pid_t>(number(w[0])), static_cast<int>(number(w[1])))); }
 void act_ptrace(Words w, Result& r) {
   auto pid = static_cast<pid_t>(number(w[0]));
   of(r, ptrace(PTRACE_SEIZE, pid, nullptr, nullptr));
@@ -452,18 +455,42 @@ struct Act {
   void (*run)(Words, Result&);
 };
 constexpr Act kActs[] = {
-    {"open", 2, act_open},         {"read", 1, act_read},       {"stat", 1, act_stat},
-    {"mkdir", 1, act_mkdir},       {"rmdir", 1, act_rmdir},     {"unlink", 1, act_unlink},
-    {"readlink", 1, act_readlink}, {"rename", 2, act_rename},   {"link", 2, act_link},
-    {"symlink", 2, act_symlink},   {"chmod", 2, act_chmod},     {"truncate", 2, act_truncate},
-    {"utime", 1, act_utime},       {"mknod", 2, act_mknod},     {"list", 1, act_list},
-    {"exec", 1, act_exec},         {"write", 2, act_write},     {"output", 1, act_output},
-    {"socket", 3, act_socket},     {"connect", 2, act_connect}, {"listen", 1, act_listen},
-    {"interfaces", 0, act_interfaces}, {"fork", 1, act_fork},   {"memory", 1, act_memory},
-    {"cpu", 1, act_cpu},           {"kill", 2, act_kill},       {"ptrace", 1, act_ptrace},
-    {"mem", 1, act_mem},           {"unshare", 1, act_unshare}, {"mount", 1, act_mount},
-    {"umount", 1, act_umount},     {"env", 0, act_env},         {"ids", 0, act_ids},
-    {"pids", 0, act_pids},         {"capabilities", 0, act_capabilities}, {"tty", 0, act_tty},
+    {"open", 2, act_open},
+    {"read", 1, act_read},
+    {"stat", 1, act_stat},
+    {"mkdir", 1, act_mkdir},
+    {"rmdir", 1, act_rmdir},
+    {"unlink", 1, act_unlink},
+    {"readlink", 1, act_readlink},
+    {"rename", 2, act_rename},
+    {"link", 2, act_link},
+    {"symlink", 2, act_symlink},
+    {"chmod", 2, act_chmod},
+    {"truncate", 2, act_truncate},
+    {"utime", 1, act_utime},
+    {"mknod", 2, act_mknod},
+    {"list", 1, act_list},
+    {"exec", 1, act_exec},
+    {"write", 2, act_write},
+    {"output", 1, act_output},
+    {"socket", 3, act_socket},
+    {"connect", 2, act_connect},
+    {"listen", 1, act_listen},
+    {"interfaces", 0, act_interfaces},
+    {"fork", 1, act_fork},
+    {"memory", 1, act_memory},
+    {"cpu", 1, act_cpu},
+    {"kill", 2, act_kill},
+    {"ptrace", 1, act_ptrace},
+    {"mem", 1, act_mem},
+    {"unshare", 1, act_unshare},
+    {"mount", 1, act_mount},
+    {"umount", 1, act_umount},
+    {"env", 0, act_env},
+    {"ids", 0, act_ids},
+    {"pids", 0, act_pids},
+    {"capabilities", 0, act_capabilities},
+    {"tty", 0, act_tty},
     {"sleep", 1, act_sleep},
 };
 
@@ -501,9 +528,12 @@ void perform(char** words, int count) {
   put_format("],\"ok\":%s", r.ok ? "true" : "false");
   if (!r.ok) {
     const char* name = strerrorname_np(r.err);
-    if (r.signal) put_format(",\"errno\":\"SIG%s\"", signal_name(r.signal));
-    else if (name && r.err) put_format(",\"errno\":\"%s\"", name);
-    else put_format(",\"errno\":\"%d\"", r.err);
+    if (r.signal)
+      put_format(",\"errno\":\"SIG%s\"", signal_name(r.signal));
+    else if (name && r.err)
+      put_format(",\"errno\":\"%s\"", name);
+    else
+      put_format(",\"errno\":\"%d\"", r.err);
   }
   if (r.has_value) {
     put_raw(",\"value\":");

@@ -13,7 +13,10 @@
 //  4. all capability sets emptied; no_new_privs, so that no exec brings any back.
 //  5. PDEATHSIG. The kernel clears it when credentials change, so it comes after the last change; then a look at the
 //     parent's pidfd, because a parent that died before the prctl sends nothing.
-//  6. h5i-init takes over pid 1 by descriptor. The workload is its child from here on.
+//  6. h5i-init takes over pid 1 by descriptor. The workload is its child from here on, and goes no further than its own
+//     set-up before that exec has happened: until then pid 1 is a copy of the spawner, with the session's secrets in
+//     its memory and the same uid as the workload. It is not dumpable from before the fork, so not even this window is
+//     open.
 //  7. in the workload: descriptors closed, limits, then Landlock (its rules name paths as the workload will see them),
 //     seccomp last (everything before it may use calls that the filter refuses), ready, go, exec.
 #include "core/spawn/child.hpp"
@@ -59,7 +62,7 @@ constexpr long kFsconfigSetString = 1, kFsconfigCreate = 6;
 constexpr long kMoveFromEmpty = 0x04, kMoveToEmpty = 0x40;
 constexpr long kEmptyPath = 0x1000;  // AT_EMPTY_PATH
 constexpr uint64_t kNoLinks = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-constexpr int kReport = 3, kGate = 4, kExec = 5;  // where the workload keeps them
+constexpr int kReport = 3, kGate = 4, kExec = 5, kInitExec = 6;  // where the workload keeps them
 
 [[noreturn]] void leave(int status) {
   for (;;) sys(__NR_exit_group, status);
@@ -139,7 +142,8 @@ class Root {
 
   void mount(const ChildMount& m) {
     switch (m.kind) {
-      case ChildMount::kBind: return bind(m);
+      case ChildMount::kBind:
+        return bind(m);
       case ChildMount::kTmpfs: {
         int fs = filesystem("tmpfs", m.size, m.inodes, m.mode_text, m.attr);
         place(fs, m.target, true);
@@ -147,8 +151,7 @@ class Root {
         return close_fd(fs);
       }
       case ChildMount::kProc: {
-        int fs = filesystem("proc", nullptr, nullptr, nullptr,
-                            os::kMountNoSuid | os::kMountNoDev | os::kMountNoExec);
+        int fs = filesystem("proc", nullptr, nullptr, nullptr, os::kMountNoSuid | os::kMountNoDev | os::kMountNoExec);
         place(fs, m.target, true);
         return close_fd(fs);
       }
@@ -157,10 +160,14 @@ class Root {
         place(fs, m.target, true);
         return close_fd(fs);
       }
-      case ChildMount::kMask: return mask(m);
-      case ChildMount::kDir: return directory(m);
-      case ChildMount::kFile: return file(m);
-      case ChildMount::kSymlink: return symlink(m);
+      case ChildMount::kMask:
+        return mask(m);
+      case ChildMount::kDir:
+        return directory(m);
+      case ChildMount::kFile:
+        return file(m);
+      case ChildMount::kSymlink:
+        return symlink(m);
     }
   }
 
@@ -206,7 +213,8 @@ class Root {
   enum class Create { no, directory, file };
 
   // Walks to `target` component by component from the new root, through what is mounted so far and through no symbolic
-  // link. With `parent`, stops at the directory of the last component and hands its name back. Negative errno on failure.
+  // link. With `parent`, stops at the directory of the last component and hands its name back. Negative errno on
+  // failure.
   long walk(const char* target, Create create, unsigned mode, bool parent, char* last) {
     int at = root_;
     for (;;) {
@@ -243,8 +251,8 @@ class Root {
 
   void place(int tree, const char* target, bool is_directory) {
     char last[256];
-    int at = fd_of(s_.need(walk(target, is_directory ? Create::directory : Create::file, is_directory ? 0755 : 0644,
-                                false, last)));
+    int at = fd_of(s_.need(
+        walk(target, is_directory ? Create::directory : Create::file, is_directory ? 0755 : 0644, false, last)));
     s_.need(sys(__NR_move_mount, tree, raw_arg(""), at, raw_arg(""), kMoveFromEmpty | kMoveToEmpty));
     close_fd(at);
   }
@@ -279,8 +287,8 @@ class Root {
     close_fd(tree);
   }
 
-  // An empty node without permissions on a read-only mount of its own: a directory is a tmpfs, a file is a file of ours.
-  // Neither is a bind of /dev/null, which a second process could swap for something else (CVE-2025-31133).
+  // An empty node without permissions on a read-only mount of its own: a directory is a tmpfs, a file is a file of
+  // ours. Neither is a bind of /dev/null, which a second process could swap for something else (CVE-2025-31133).
   void mask(const ChildMount& m) {
     char last[256];
     long found = walk(m.target, Create::no, 0, false, last);
@@ -323,8 +331,8 @@ class Root {
   void drop_scratch() { s_.need(sys(__NR_unlinkat, root_, raw_arg(kScratch), 0)); }
 
   void write_file(int dir, const char* name, const char* content, size_t len, unsigned mode) {
-    int fd = fd_of(s_.need(sys(__NR_openat, dir, raw_arg(name),
-                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)));
+    int fd = fd_of(
+        s_.need(sys(__NR_openat, dir, raw_arg(name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)));
     for (size_t done = 0; done < len;)
       done += static_cast<size_t>(s_.need(sys(__NR_write, fd, raw_arg(content + done), len - done)));
     s_.need(sys(__NR_fchmod, fd, mode));
@@ -459,17 +467,26 @@ void die_with_parent(const ChildProgram& p, Steps& s) {
   if (has_ended(p.spawner_pidfd)) leave(kExitSetupFailed);
 }
 
-void set_stdio(const ChildProgram& p, Steps& s) {
+// `init_exec`: see await_init().
+void set_stdio(const ChildProgram& p, int init_exec, Steps& s) {
   s.enter(kStageStdio);
   // The sources are above 9, the places below: no duplicate overwrites a source.
   for (int i = 0; i < 3; i++) s.need(sys(__NR_dup3, p.stdio[i], i, 0));
   s.need(sys(__NR_dup3, p.report, kReport, O_CLOEXEC));
-  if (p.gate >= 0) s.need(sys(__NR_dup3, p.gate, kGate, O_CLOEXEC));
-  else sys(__NR_close, kGate);
-  if (p.exec_fd >= 0) s.need(sys(__NR_dup3, p.exec_fd, kExec, O_CLOEXEC));
-  else sys(__NR_close, kExec);
+  if (p.gate >= 0)
+    s.need(sys(__NR_dup3, p.gate, kGate, O_CLOEXEC));
+  else
+    sys(__NR_close, kGate);
+  if (p.exec_fd >= 0)
+    s.need(sys(__NR_dup3, p.exec_fd, kExec, O_CLOEXEC));
+  else
+    sys(__NR_close, kExec);
+  if (init_exec >= 0)
+    s.need(sys(__NR_dup3, init_exec, kInitExec, O_CLOEXEC));
+  else
+    sys(__NR_close, kInitExec);
   s.report_fd = kReport;
-  s.need(sys(__NR_close_range, kExec + 1, ~0u, 0));
+  s.need(sys(__NR_close_range, kInitExec + 1, ~0u, 0));
 }
 
 void lower_limits(const ChildProgram& p, Steps& s) {
@@ -560,19 +577,33 @@ void wait_for_go(const ChildProgram& p, Steps& s) {
   if (n != 2 || go[0] != 'g' || go[1] != 'o') leave(kExitSetupFailed);
 }
 
-[[noreturn]] void workload(const ChildProgram& p, Steps& s) {
+// The other end of this pipe is pid 1's and close-on-exec: its end says that the exec has happened (or that pid 1 is
+// gone, and then so are we). The kernel closes such descriptors when the new memory is in place already.
+void await_init(Steps& s) {
+  s.enter(kStageInit);
+  char none;
+  long n;
+  do {
+    n = sys(__NR_read, kInitExec, raw_arg(&none), 1);
+  } while (n == -EINTR);
+  if (n != 0) s.fail(n < 0 ? n : -EPROTO);
+  close_fd(kInitExec);
+}
+
+[[noreturn]] void workload(const ChildProgram& p, int init_exec, Steps& s) {
   s.enter(kStageSession);
   s.need(sys(__NR_setsid));
   if (p.pty) s.need(sys(__NR_ioctl, p.stdio[0], TIOCSCTTY, 0));
-  set_stdio(p, s);
+  set_stdio(p, init_exec, s);
   lower_limits(p, s);
   s.enter(kStageCwd);
   sys(__NR_umask, p.umask);
   s.need(sys(__NR_chdir, raw_arg(p.cwd)));
-  // Keys of the login that started us would be possessed by the box; a session keyring of its own is empty. Where that is
-  // impossible (no keys in this kernel, quota), a filter that refuses keyctl is what remains.
+  // Keys of the login that started us would be possessed by the box; a session keyring of its own is empty. Where that
+  // is impossible (no keys in this kernel, quota), a filter that refuses keyctl is what remains.
   if (p.nested_user) sys(__NR_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, 0);
   if (p.landlock) enter_landlock(p, s);
+  if (init_exec >= 0) await_init(s);
   // The core looks at this process through /proc before it lets it go. Nothing of the box runs yet that could look too,
   // and the exec decides anew.
   s.enter(kStageReady);
@@ -611,8 +642,9 @@ const char* decimal(long n, char* end) {
   s.need(sys(__NR_fcntl, p.control, F_SETFD, 0));
   s.need(sys(__NR_fcntl, p.host_pidfd, F_SETFD, 0));
   char pid[24], control[24], host[24];
-  const char* argv[] = {"h5i-init", decimal(workload_pid, pid + sizeof pid), decimal(p.control, control + sizeof control),
-                        decimal(p.host_pidfd, host + sizeof host), nullptr};
+  const char* argv[] = {"h5i-init", decimal(workload_pid, pid + sizeof pid),
+                        decimal(p.control, control + sizeof control), decimal(p.host_pidfd, host + sizeof host),
+                        nullptr};
   const char* envp[] = {nullptr};
   s.fail(sys(__NR_execveat, p.init_exe, raw_arg(""), raw_arg(argv), raw_arg(envp), kEmptyPath));
 }
@@ -646,11 +678,18 @@ const char* decimal(long n, char* end) {
     s.need(sys(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
   }
   die_with_parent(p, s);
-  if (!p.init) workload(p, s);
+  if (!p.init) workload(p, -1, s);
 
   s.enter(kStageFork);
+  s.need(sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0));
+  int exec_pipe[2];
+  s.need(sys(__NR_pipe2, raw_arg(exec_pipe), O_CLOEXEC));
   long pid = s.need(sys(__NR_clone, 17 /* SIGCHLD */, 0, 0, 0, 0));
-  if (pid == 0) workload(p, s);
+  if (pid == 0) {
+    close_fd(exec_pipe[1]);
+    workload(p, exec_pipe[0], s);
+  }
+  close_fd(exec_pipe[0]);
   become_init(p, pid, s);
 }
 

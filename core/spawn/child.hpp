@@ -53,7 +53,7 @@ struct ChildMount {
   uint64_t attr;       // MOUNT_ATTR_*
   const char* target;  // without the leading '/'
   const char* source;
-  const char* size;       // tmpfs, as fsconfig takes them; null: not given
+  const char* size;  // tmpfs, as fsconfig takes them; null: not given
   const char* inodes;
   const char* mode_text;
   const char* content;

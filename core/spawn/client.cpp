@@ -145,7 +145,8 @@ Result<SpawnWatch::Event> SpawnWatch::next(int64_t timeout_ms) {
       e.what = Event::What::ended;
       e.result = std::move(r->message.result);
       return e;
-    default: return make_error(Errc::INVALID, "bad message on a spawner's channel", "not for the core");
+    default:
+      return make_error(Errc::INVALID, "bad message on a spawner's channel", "not for the core");
   }
 }
 

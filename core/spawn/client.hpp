@@ -22,8 +22,8 @@ namespace h5i::spawn {
 class SpawnClient {
  public:
   explicit SpawnClient(UniqueFd channel) : channel_(std::move(channel)) {}
-  // `plan` is an h5i.plan/1 document, `kind` H5I_SPAWN_*. Returns when the child was cloned. The spawner's refusal comes
-  // back with its error id.
+  // `plan` is an h5i.plan/1 document, `kind` H5I_SPAWN_*. Returns when the child was cloned. The spawner's refusal
+  // comes back with its error id.
   Result<uint64_t> start(std::string_view plan, uint32_t kind);
   struct Finished {
     SpawnResult result;
@@ -46,8 +46,8 @@ class Gate {
  public:
   explicit Gate(UniqueFd socket) : socket_(std::move(socket)) {}
   int fd() const { return socket_.get(); }
-  // The workload is fully confined and waits. Its pid is the kernel's word, in this process's pid namespace. Nothing: it
-  // ended before (set-up failed; the `ended` event says how).
+  // The workload is fully confined and waits. Its pid is the kernel's word, in this process's pid namespace. Nothing:
+  // it ended before (set-up failed; the `ended` event says how).
   Result<std::optional<os::PeerIds>> wait_ready(int64_t timeout_ms);
   // Lets it exec. Without it, and when the gate is closed, it exits.
   Result<void> go();
@@ -74,14 +74,14 @@ class SpawnWatch {
   struct Event {
     enum class What { workload, denial, ended, closed } what = What::closed;
     uint64_t handle = 0;
-    UniqueFd pidfd;        // workload: of h5i-init, or of the workload itself when the plan has no init
-    pid_t init_pid = 0;    // workload: that process
+    UniqueFd pidfd;      // workload: of h5i-init, or of the workload itself when the plan has no init
+    pid_t init_pid = 0;  // workload: that process
     bool has_init = false;
-    UniqueFd init_exe;     // workload, with init: what the spawner started it from; its contents are not readable in /proc
-    UniqueFd gate;         // workload: for Gate
+    UniqueFd init_exe;  // workload, with init: what the spawner started it from; its contents are not readable in /proc
+    UniqueFd gate;      // workload: for Gate
     std::string plan_digest;  // workload: canonical_digest() of the plan that the spawner executes
     Denial denial;
-    SpawnResult result;    // ended
+    SpawnResult result;  // ended
   };
   // `closed` when the spawner is gone. TIMEOUT when nothing came.
   Result<Event> next(int64_t timeout_ms);

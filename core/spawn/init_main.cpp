@@ -88,15 +88,18 @@ struct Box {
     }
   }
 
-  // The signal reaches everything in the namespace at once, and a fork that is under way sees it too, so one call leaves
-  // nothing. Reaping alone would count too few: a parent that waits may still reap its child while it dies itself.
+  // The signal reaches everything in the namespace at once, and a fork that is under way sees it too, so one call
+  // leaves nothing. Reaping alone would count too few: a parent that waits may still reap its child while it dies
+  // itself.
   uint64_t kill_survivors() {
     uint64_t n = 0, seen = count_processes();
     sys(__NR_kill, -1, SIGKILL);
     for (;;) {
       long pid = sys(__NR_wait4, -1, 0, __WALL, 0);
-      if (pid > 0) n++;
-      else if (pid != -EINTR) return n > seen ? n : seen;
+      if (pid > 0)
+        n++;
+      else if (pid != -EINTR)
+        return n > seen ? n : seen;
     }
   }
 

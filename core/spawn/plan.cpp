@@ -16,9 +16,9 @@
 namespace h5i::spawn {
 namespace {
 
-constexpr size_t kMaxList = 4096;       // entries of any list
-constexpr size_t kMaxPathLen = 4095;    // PATH_MAX without the NUL
-constexpr size_t kMaxArg = 131071;      // MAX_ARG_STRLEN without the NUL
+constexpr size_t kMaxList = 4096;     // entries of any list
+constexpr size_t kMaxPathLen = 4095;  // PATH_MAX without the NUL
+constexpr size_t kMaxArg = 131071;    // MAX_ARG_STRLEN without the NUL
 constexpr size_t kMaxDocument = 4u << 20;
 
 Error bad(const std::string& where, std::string why) {
@@ -126,19 +126,17 @@ struct FlagName {
   const char* name;
   uint64_t flag;
 };
-constexpr FlagName kMountFlags[] = {{"ro", os::kMountReadOnly},
-                                    {"nosuid", os::kMountNoSuid},
-                                    {"nodev", os::kMountNoDev},
-                                    {"noexec", os::kMountNoExec}};
+constexpr FlagName kMountFlags[] = {
+    {"ro", os::kMountReadOnly}, {"nosuid", os::kMountNoSuid}, {"nodev", os::kMountNoDev}, {"noexec", os::kMountNoExec}};
 
 struct KindName {
   const char* name;
   MountSpec::Kind kind;
 };
-constexpr KindName kKinds[] = {{"bind", MountSpec::Kind::bind},     {"tmpfs", MountSpec::Kind::tmpfs},
-                               {"proc", MountSpec::Kind::proc},     {"devpts", MountSpec::Kind::devpts},
-                               {"mask", MountSpec::Kind::mask},     {"dir", MountSpec::Kind::dir},
-                               {"file", MountSpec::Kind::file},     {"symlink", MountSpec::Kind::symlink}};
+constexpr KindName kKinds[] = {{"bind", MountSpec::Kind::bind}, {"tmpfs", MountSpec::Kind::tmpfs},
+                               {"proc", MountSpec::Kind::proc}, {"devpts", MountSpec::Kind::devpts},
+                               {"mask", MountSpec::Kind::mask}, {"dir", MountSpec::Kind::dir},
+                               {"file", MountSpec::Kind::file}, {"symlink", MountSpec::Kind::symlink}};
 
 struct ResourceName {
   const char* name;
@@ -189,8 +187,12 @@ Result<MountSpec> mount_spec(const Json& v, const std::string& where) {
       m.mode = static_cast<unsigned>(H5I_TRY(f.number_or("mode", 0755, kMaxMode)));
       if (m.size == 0) return bad(f.at("size"), "a tmpfs without a limit");
       break;
-    case MountSpec::Kind::mask: m.optional = H5I_TRY(f.flag("optional")); break;
-    case MountSpec::Kind::dir: m.mode = static_cast<unsigned>(H5I_TRY(f.number_or("mode", 0755, kMaxMode))); break;
+    case MountSpec::Kind::mask:
+      m.optional = H5I_TRY(f.flag("optional"));
+      break;
+    case MountSpec::Kind::dir:
+      m.mode = static_cast<unsigned>(H5I_TRY(f.number_or("mode", 0755, kMaxMode)));
+      break;
     case MountSpec::Kind::file:
       m.content = H5I_TRY(f.text("content", 1u << 20));
       m.mode = static_cast<unsigned>(H5I_TRY(f.number_or("mode", 0444, 0777)));
@@ -200,7 +202,8 @@ Result<MountSpec> mount_spec(const Json& v, const std::string& where) {
       if (m.to.empty()) return bad(f.at("to"), "an empty link");
       break;
     case MountSpec::Kind::proc:
-    case MountSpec::Kind::devpts: break;
+    case MountSpec::Kind::devpts:
+      break;
   }
   H5I_TRY(f.finish());
   return m;
@@ -387,7 +390,8 @@ Result<Plan> decode_document(const Json& doc) {
   p.exec = H5I_TRY(f.texts("exec", kMaxPathLen));
   // Looked up in the box's view by the workload itself, so "/work/./x" and "/work/../x" mean what they mean there.
   for (size_t i = 0; i < p.exec.size(); i++)
-    if (p.exec[i].empty() || p.exec[i][0] != '/') return bad("exec[" + std::to_string(i) + "]", "an absolute path is expected");
+    if (p.exec[i].empty() || p.exec[i][0] != '/')
+      return bad("exec[" + std::to_string(i) + "]", "an absolute path is expected");
   p.argv = H5I_TRY(f.texts("argv", kMaxArg));
   if (!f.get("env").is_object()) return bad("env", "an object is expected");
   for (const json::Member& m : f.get("env").object()) {
@@ -413,9 +417,9 @@ Result<Plan> decode_document(const Json& doc) {
     for (const json::Member& m : limits.object()) {
       if (!m.second.is_string()) return bad("cgroup.limits." + m.first, "text is expected");
       // Only knobs that limit: cgroup.procs, cgroup.subtree_control and their like would move or open things.
-      static constexpr const char* kKnobs[] = {"memory.max",   "memory.high", "memory.swap.max", "memory.oom.group",
-                                               "pids.max",     "cpu.max",     "cpu.weight",      "cpuset.cpus",
-                                               "cpuset.mems",  "io.max",      "io.weight"};
+      static constexpr const char* kKnobs[] = {"memory.max",  "memory.high", "memory.swap.max", "memory.oom.group",
+                                               "pids.max",    "cpu.max",     "cpu.weight",      "cpuset.cpus",
+                                               "cpuset.mems", "io.max",      "io.weight"};
       if (std::none_of(std::begin(kKnobs), std::end(kKnobs), [&](auto* k) { return m.first == k; }))
         return bad("cgroup.limits." + m.first, "not a limit that a plan may set");
       p.cgroup_limits[m.first] = H5I_TRY(Fields::checked_text(m.second.string(), "cgroup.limits." + m.first, 128));
@@ -460,7 +464,8 @@ std::string named_path(const std::string& path, const Names& names) {
   const std::pair<std::string, std::string>* best = nullptr;
   for (const auto& v : names.values)
     if (!v.first.empty() && path.compare(0, v.first.size(), v.first) == 0 &&
-        (path.size() == v.first.size() || path[v.first.size()] == '/') && (!best || v.first.size() > best->first.size()))
+        (path.size() == v.first.size() || path[v.first.size()] == '/') &&
+        (!best || v.first.size() > best->first.size()))
       best = &v;
   auto doubled = [](std::string_view s) {
     std::string out;
@@ -529,10 +534,9 @@ Result<Json> effective_form(std::string_view document, const Names& names) {
   if (doc["cgroup"].is_object()) name_member(doc["cgroup"], "base", names, true);
   name_member(doc, "hostname", names, false);
   if (doc["seccomp"].is_object()) doc["seccomp"].make_object().erase("program");
-  for (auto [key, value, name] : {std::tuple{"inside_uid", names.box_uid, "$BOXUID"},
-                                  std::tuple{"outside_uid", names.box_uid, "$BOXUID"},
-                                  std::tuple{"inside_gid", names.box_gid, "$BOXGID"},
-                                  std::tuple{"outside_gid", names.box_gid, "$BOXGID"}})
+  for (auto [key, value, name] :
+       {std::tuple{"inside_uid", names.box_uid, "$BOXUID"}, std::tuple{"outside_uid", names.box_uid, "$BOXUID"},
+        std::tuple{"inside_gid", names.box_gid, "$BOXGID"}, std::tuple{"outside_gid", names.box_gid, "$BOXGID"}})
     if (value && doc["ids"][key].integer(-1) == static_cast<int64_t>(*value)) doc["ids"][key] = name;
   return doc;
 }
@@ -553,10 +557,10 @@ std::string to_text(const Plan& p) {
   };
   line("tier", p.tier);
   line("namespaces", joined(p.namespaces) + (p.nested_user ? ", then a nested user and mnt" : ""));
-  line("ids", p.identity_map ? "the caller's own"
-                             : "uid " + std::to_string(p.inside_uid) + " is " + std::to_string(p.outside_uid) +
-                                   " outside, gid " + std::to_string(p.inside_gid) + " is " +
-                                   std::to_string(p.outside_gid));
+  line("ids", p.identity_map
+                  ? "the caller's own"
+                  : "uid " + std::to_string(p.inside_uid) + " is " + std::to_string(p.outside_uid) + " outside, gid " +
+                        std::to_string(p.inside_gid) + " is " + std::to_string(p.outside_gid));
   line("root", p.has_root ? "tmpfs, " + std::to_string(p.root_size) + " bytes" : "the host's view");
   for (const MountSpec& m : p.mounts) {
     auto kind = std::find_if(std::begin(kKinds), std::end(kKinds), [&](auto& k) { return k.kind == m.kind; });
@@ -572,8 +576,8 @@ std::string to_text(const Plan& p) {
   }
   if (p.loopback) line("network", "own loopback");
   for (const RlimitSpec& r : p.rlimits)
-    line("  limit", r.name + " " + (r.hard == UINT64_MAX ? "unlimited" : std::to_string(r.soft) + "/" +
-                                                                            std::to_string(r.hard)));
+    line("  limit",
+         r.name + " " + (r.hard == UINT64_MAX ? "unlimited" : std::to_string(r.soft) + "/" + std::to_string(r.hard)));
   if (!p.cgroup_base.empty()) line("cgroup", "beneath " + p.cgroup_base);
   for (const auto& [file, text] : p.cgroup_limits) line("  limit", file + " " + text);
   line("capabilities", p.keep_capabilities ? "kept" : "none");

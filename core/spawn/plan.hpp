@@ -1,5 +1,5 @@
-// The spawn plan, h5i.plan/1 (docs/spawn-plan.md): decoded strictly, so that what is hashed, printed and executed is one
-// and the same thing. Nothing here touches the system.
+// The spawn plan, h5i.plan/1 (docs/spawn-plan.md): decoded strictly, so that what is hashed, printed and executed is
+// one and the same thing. Nothing here touches the system.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -19,14 +19,14 @@ namespace h5i::spawn {
 struct MountSpec {
   enum class Kind { bind, tmpfs, proc, devpts, mask, dir, file, symlink } kind = Kind::dir;
   std::string target;
-  std::string source;    // bind
-  uint64_t flags = 0;    // os::kMount*; bind, tmpfs
+  std::string source;  // bind
+  uint64_t flags = 0;  // os::kMount*; bind, tmpfs
   bool recursive = false, idmap = false;
   bool optional = false;  // mask: a target that does not exist is nothing to hide
   uint64_t size = 0, inodes = 0;
   unsigned mode = 0;
-  std::string content;   // file
-  std::string to;        // symlink
+  std::string content;  // file
+  std::string to;       // symlink
 };
 
 struct RlimitSpec {

@@ -19,14 +19,22 @@ std::string octal(unsigned mode) {
 
 uint8_t child_kind(MountSpec::Kind k) {
   switch (k) {
-    case MountSpec::Kind::bind: return ChildMount::kBind;
-    case MountSpec::Kind::tmpfs: return ChildMount::kTmpfs;
-    case MountSpec::Kind::proc: return ChildMount::kProc;
-    case MountSpec::Kind::devpts: return ChildMount::kDevpts;
-    case MountSpec::Kind::mask: return ChildMount::kMask;
-    case MountSpec::Kind::dir: return ChildMount::kDir;
-    case MountSpec::Kind::file: return ChildMount::kFile;
-    case MountSpec::Kind::symlink: return ChildMount::kSymlink;
+    case MountSpec::Kind::bind:
+      return ChildMount::kBind;
+    case MountSpec::Kind::tmpfs:
+      return ChildMount::kTmpfs;
+    case MountSpec::Kind::proc:
+      return ChildMount::kProc;
+    case MountSpec::Kind::devpts:
+      return ChildMount::kDevpts;
+    case MountSpec::Kind::mask:
+      return ChildMount::kMask;
+    case MountSpec::Kind::dir:
+      return ChildMount::kDir;
+    case MountSpec::Kind::file:
+      return ChildMount::kFile;
+    case MountSpec::Kind::symlink:
+      return ChildMount::kSymlink;
   }
   return ChildMount::kDir;
 }
@@ -166,39 +174,76 @@ Result<void> Compiled::compile(const Plan& plan, bool privileged) {
 std::string step_text(const Plan& plan, uint16_t stage, uint16_t index, int err) {
   std::string what;
   switch (stage) {
-    case kStageIds: what = "ids"; break;
-    case kStageRoot: what = "new root"; break;
+    case kStageIds:
+      what = "ids";
+      break;
+    case kStageRoot:
+      what = "new root";
+      break;
     case kStageMount:
       what = "mount " + std::to_string(index);
       if (index < plan.mounts.size())
         what += std::string(", ") + kind_text(plan.mounts[index].kind) + " " + printable(plan.mounts[index].target);
       break;
-    case kStagePivot: what = "pivot_root"; break;
-    case kStageHostname: what = "hostname"; break;
-    case kStageLoopback: what = "loopback up"; break;
-    case kStageNested: what = "nested user namespace"; break;
-    case kStageCapabilities: what = "dropping capabilities"; break;
-    case kStageNoNewPrivs: what = "no_new_privs"; break;
-    case kStageParent: what = "death with the parent"; break;
-    case kStageFork: what = "fork of the workload"; break;
-    case kStageSession: what = "new session"; break;
-    case kStageStdio: what = "stdio"; break;
+    case kStagePivot:
+      what = "pivot_root";
+      break;
+    case kStageHostname:
+      what = "hostname";
+      break;
+    case kStageLoopback:
+      what = "loopback up";
+      break;
+    case kStageNested:
+      what = "nested user namespace";
+      break;
+    case kStageCapabilities:
+      what = "dropping capabilities";
+      break;
+    case kStageNoNewPrivs:
+      what = "no_new_privs";
+      break;
+    case kStageParent:
+      what = "death with the parent";
+      break;
+    case kStageFork:
+      what = "fork of the workload";
+      break;
+    case kStageSession:
+      what = "new session";
+      break;
+    case kStageStdio:
+      what = "stdio";
+      break;
     case kStageRlimit:
       what = "limit";
       if (index < plan.rlimits.size()) what += " " + plan.rlimits[index].name;
       break;
-    case kStageCwd: what = "working directory " + printable(plan.cwd); break;
-    case kStageLandlock: what = "landlock"; break;
+    case kStageCwd:
+      what = "working directory " + printable(plan.cwd);
+      break;
+    case kStageLandlock:
+      what = "landlock";
+      break;
     case kStageLandlockRule:
       what = "landlock rule " + std::to_string(index);
       if (plan.landlock && index < plan.landlock->rules.size())
         what += ", " + printable(plan.landlock->rules[index].path);
       break;
-    case kStageSeccomp: what = "seccomp"; break;
-    case kStageListener: what = "handing over the notification listener"; break;
-    case kStageReady: what = "ready"; break;
-    case kStageInit: what = "starting h5i-init"; break;
-    default: what = "step " + std::to_string(stage);
+    case kStageSeccomp:
+      what = "seccomp";
+      break;
+    case kStageListener:
+      what = "handing over the notification listener";
+      break;
+    case kStageReady:
+      what = "ready";
+      break;
+    case kStageInit:
+      what = "starting h5i-init";
+      break;
+    default:
+      what = "step " + std::to_string(stage);
   }
   // The cause must not be what is cut off at 127 bytes.
   std::string cause = std::string(": ") + strerror(err);

@@ -54,7 +54,8 @@ bool known(uint16_t k) {
     case Kind::done:
     case Kind::workload:
     case Kind::denial:
-    case Kind::ended: return true;
+    case Kind::ended:
+      return true;
   }
   return false;
 }
@@ -169,11 +170,16 @@ Result<Message> decode(std::string_view packet) {
 
 FdCount fds_of(Kind kind) {
   switch (kind) {
-    case Kind::start: return {1, 1};
-    case Kind::stdio: return {3, 3};
-    case Kind::done: return {0, 1};
-    case Kind::workload: return {2, 3};
-    default: return {0, 0};
+    case Kind::start:
+      return {1, 1};
+    case Kind::stdio:
+      return {3, 3};
+    case Kind::done:
+      return {0, 1};
+    case Kind::workload:
+      return {2, 3};
+    default:
+      return {0, 0};
   }
 }
 

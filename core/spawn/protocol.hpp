@@ -44,9 +44,9 @@ struct SpawnResult {
   uint32_t setup_step = 0;  // stage << 16 | index within the plan's list
   std::string setup_text;   // the failed step in words, at most 127 bytes
   uint64_t wall_us = 0, user_us = 0, system_us = 0, max_rss_kib = 0;
-  uint64_t survivors = 0;      // processes that were still there when the workload had ended, and were killed
-  bool usage_cgroup = false;   // the figures are the cgroup's; otherwise wait4's
-  bool incomplete = false;     // a process could not be killed, or the status was not reported: see setup_text
+  uint64_t survivors = 0;     // processes that were still there when the workload had ended, and were killed
+  bool usage_cgroup = false;  // the figures are the cgroup's; otherwise wait4's
+  bool incomplete = false;    // a process could not be killed, or the status was not reported: see setup_text
   std::vector<Denial> denials;
 };
 
@@ -56,7 +56,7 @@ struct Message {
   uint32_t what = 0;   // start: H5I_SPAWN_*; kill, kill_all: H5I_OUTCOME_*; signal: number; workload: init's pid;
                        // stdio: 1 when it is the slave of a pty; refused: Errc
   uint32_t extra = 0;  // workload: 1 when the pidfd is of h5i-init
-  std::string text;    // refused: what; workload: canonical_digest() of the plan document that is executed, 64 hex digits
+  std::string text;  // refused: what; workload: canonical_digest() of the plan document that is executed, 64 hex digits
   SpawnResult result;  // done, ended; denial: result.denials[0]
 };
 

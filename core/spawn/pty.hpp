@@ -1,5 +1,6 @@
-// Terminals of interactive runs. The box gets a pty of its own, never the person's: TIOCSTI or TIOCLINUX there type into
-// a terminal that ends with the box. The person's terminal is in raw mode meanwhile, and is put back on every way out.
+// Terminals of interactive runs. The box gets a pty of its own, never the person's: TIOCSTI or TIOCLINUX there type
+// into a terminal that ends with the box. The person's terminal is in raw mode meanwhile, and is put back on every way
+// out.
 #pragma once
 #include <termios.h>
 

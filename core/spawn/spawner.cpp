@@ -38,10 +38,10 @@
 namespace h5i::spawn {
 namespace {
 
-constexpr size_t kMaxRuns = 32;            // at once, of one host process
-constexpr size_t kMaxHelper = 32u << 20;   // bytes of h5i-init or h5i-canary
-constexpr size_t kMaxQueued = 256;         // messages that the other end did not read; then denials are only counted
-constexpr int kFirstFd = 10;               // child.hpp: descriptors below are places, not sources
+constexpr size_t kMaxRuns = 32;           // at once, of one host process
+constexpr size_t kMaxHelper = 32u << 20;  // bytes of h5i-init or h5i-canary
+constexpr size_t kMaxQueued = 256;        // messages that the other end did not read; then denials are only counted
+constexpr int kFirstFd = 10;              // child.hpp: descriptors below are places, not sources
 
 // One thing that was started: the process that clone3 made (h5i-init, or the workload where the plan has no init).
 struct Run {
@@ -64,7 +64,9 @@ struct Run {
   bool alone() const { return !plan.init; }  // nothing but a walk finds its descendants
 };
 
-uint64_t micros(const timeval& t) { return static_cast<uint64_t>(t.tv_sec) * 1000000 + static_cast<uint64_t>(t.tv_usec); }
+uint64_t micros(const timeval& t) {
+  return static_cast<uint64_t>(t.tv_sec) * 1000000 + static_cast<uint64_t>(t.tv_usec);
+}
 
 // Packets for one peer. The spawner never blocks on a peer that does not read: it could not kill anything meanwhile.
 class Channel {
@@ -137,7 +139,9 @@ class Spawner {
   UniqueFd init_source_, canary_source_, init_, canary_;
   UniqueFd null_, signals_, self_, host_process_;
   UniqueFd stdio_[3];
-  bool pty_ = false, workload_started_ = false, closing_ = false;
+  bool pty_ = false, workload_started_ = false;
+  bool stopped_ = false;  // the core ended the session: nothing new is started
+  bool closing_ = false;
   uint64_t last_handle_ = 0;
   std::vector<std::unique_ptr<Run>> runs_;
 };
@@ -194,7 +198,10 @@ bool Spawner::from_core() {
       for (int i = 0; i < 3; i++) stdio_[i] = std::move((*packet)->fds[static_cast<size_t>(i)]);
       pty_ = m->what == 1;
       return true;
-    case Kind::kill_all: kill_everything(m->what); return true;
+    case Kind::kill_all:
+      stopped_ = true;
+      kill_everything(m->what);
+      return true;
     case Kind::signal:
       for (auto& run : runs_) {
         if (run->kind != H5I_SPAWN_WORKLOAD) continue;
@@ -206,7 +213,9 @@ bool Spawner::from_core() {
         }
       }
       return true;
-    default: closing_ = true; return false;
+    default:
+      closing_ = true;
+      return false;
   }
 }
 
@@ -279,7 +288,8 @@ Result<void> Spawner::clone(Run& run, const ChildProgram& program) {
   // The spawner is not dumpable, so that no process of the same uid reads it; the child must be while its maps are
   // written, since /proc/PID/uid_map belongs to root otherwise. It inherits the flag of this moment.
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-  // clone3 without a stack and without CLONE_VM: a fork. The spawner has one thread, so its memory is whole in the child.
+  // clone3 without a stack and without CLONE_VM: a fork. The spawner has one thread, so its memory is whole in the
+  // child.
   long pid = syscall(SYS_clone3, &args, sizeof args);
   if (pid == 0) child_main(&program);
   int err = errno;
@@ -292,7 +302,7 @@ Result<void> Spawner::clone(Run& run, const ChildProgram& program) {
 }
 
 Result<uint64_t> Spawner::start(const Message& m, int plan_fd) {
-  if (closing_) return make_error(Errc::CANCELLED, "spawn refused", "the session is ending");
+  if (closing_ || stopped_) return make_error(Errc::CANCELLED, "spawn refused", "the session is ending");
   if (!os::is_sealed(plan_fd)) return make_error(Errc::INVALID, "spawn refused", "the plan is not a sealed memfd");
   if (lseek(plan_fd, 0, SEEK_SET) < 0) return sys_error("rewind the plan");
   auto run = std::make_unique<Run>();
@@ -382,7 +392,8 @@ void Spawner::kill_everything(uint32_t outcome) {
   for (auto& run : runs_) kill(*run, outcome);
 }
 
-// ------------------------------------------------------------------------------------------------ what happens in boxes
+// ------------------------------------------------------------------------------------------------ what happens in
+// boxes
 
 void Spawner::on_signal() {
   signalfd_siginfo info[16];
@@ -466,8 +477,8 @@ void Spawner::on_output(Run& run) {
   }
 }
 
-// A call that the filter notified is refused, always: it is never continued, so nothing that the box could change in its
-// memory meanwhile matters. What is allowed was decided in the filter.
+// A call that the filter notified is refused, always: it is never continued, so nothing that the box could change in
+// its memory meanwhile matters. What is allowed was decided in the filter.
 void Spawner::on_listener(Run& run) {
   auto n = os::seccomp::receive(run.listener.get());
   if (!n) {
@@ -588,7 +599,8 @@ int Spawner::serve() {
     add(host_.fd(), static_cast<short>(POLLIN | (host_.waiting() ? POLLOUT : 0)));
     add(core_.fd(), static_cast<short>(POLLIN | (core_.waiting() ? POLLOUT : 0)));
     for (const auto& run : runs_)
-      for (int fd : {run->report.get(), run->control.get(), run->output.get(), run->listener.get()}) add(fd);  // -1: skipped
+      for (int fd : {run->report.get(), run->control.get(), run->output.get(), run->listener.get()})
+        add(fd);  // -1: skipped
     if (poll(q.data(), q.size(), -1) < 0 && errno != EINTR) break;
     constexpr short kIn = POLLIN | POLLHUP | POLLERR;
     if (q[1].revents & POLLOUT) host_.flush();
@@ -599,15 +611,17 @@ int Spawner::serve() {
       if (f[0].revents & kIn) on_report(run);
       if (f[1].revents & kIn) on_control(run);
       if (f[2].revents & kIn) on_output(run);
-      if (f[3].revents & POLLIN) on_listener(run);
-      else if (f[3].revents) run.listener.reset();  // no process has the filter any more
+      if (f[3].revents & POLLIN)
+        on_listener(run);
+      else if (f[3].revents)
+        run.listener.reset();  // no process has the filter any more
     }
     if (q[0].revents) on_signal();
     for (auto& run : runs_)
       if (run->ended) finish(*run);
     runs_.erase(std::remove_if(runs_.begin(), runs_.end(), [](auto& r) { return r->ended; }), runs_.end());
-    // Requests last: what they add to runs_ has no place in this round's poll list. The core's before the host's, all of
-    // them: poll looks at the host's channel first, so stdio that was given before a plan was sent is there by now.
+    // Requests last: what they add to runs_ has no place in this round's poll list. The core's before the host's, all
+    // of them: poll looks at the host's channel first, so stdio that was given before a plan was sent is there by now.
     if (q[1].revents & kIn || q[2].revents & kIn)
       while (!closing_ && from_core()) {
       }

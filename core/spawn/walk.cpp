@@ -8,10 +8,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <set>
+#include <map>
 
 #include "core/base/ids.hpp"
 #include "core/os/fs.hpp"
+#include "core/os/pidfd.hpp"
 
 namespace h5i::spawn {
 
@@ -63,17 +64,19 @@ WalkResult kill_descendants(const Reaped& reaped) {
   constexpr int64_t kLongest = 5'000'000'000;  // ns; what is still there then does not react to SIGKILL
   const pid_t self = getpid();
   WalkResult out;
-  std::set<pid_t> seen;
+  std::map<pid_t, UniqueFd> held;
   const int64_t until = monotonic_ns() + kLongest;
   for (;;) {
     reap_children(reaped);
-    // A subreaper without a child has no descendant: most runs end here, without a look at every process of the machine.
+    // A subreaper without a child has no descendant: most runs end here, without a look at every process of the
+    // machine.
     siginfo_t none{};
     if (waitid(P_ALL, 0, &none, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 && errno == ECHILD) {
       out.complete = true;
       break;
     }
-    auto found = descendants_of(self, process_parents());
+    auto parents = process_parents();
+    auto found = descendants_of(self, parents);
     if (found.empty()) {
       out.complete = true;
       break;
@@ -81,17 +84,24 @@ WalkResult kill_descendants(const Reaped& reaped) {
     // A stopped process cannot fork; walks are repeated until no new one appears, and only then is anything killed. A
     // process that dies while its children are looked for would hand them to us, but that is a walk more, not a loss.
     bool fresh = false;
-    for (pid_t pid : found)
-      if (seen.insert(pid).second) {
-        fresh = true;
-        ::kill(pid, SIGSTOP);
-      }
-    if (!fresh || monotonic_ns() > until)
-      for (pid_t pid : found) ::kill(pid, SIGKILL);
-    if (monotonic_ns() > until) break;
+    for (pid_t pid : found) {
+      if (held.count(pid)) continue;
+      // The number may have been given to somebody else since the walk: what the descriptor names is asked for its
+      // parent once more, and only the descriptor is signalled.
+      auto fd = os::pidfd_open(pid);
+      if (!fd || os::parent_of(pid) != parents[pid]) continue;
+      fresh = true;
+      (void)os::pidfd_signal(fd->get(), SIGSTOP);
+      held[pid] = std::move(*fd);
+    }
+    const bool late = monotonic_ns() > until;
+    if (!fresh || late)
+      for (pid_t pid : found)
+        if (auto at = held.find(pid); at != held.end()) (void)os::pidfd_signal(at->second.get(), SIGKILL);
+    if (late) break;
     if (!fresh) usleep(500);
   }
-  out.killed = seen.size();
+  out.killed = held.size();
   reap_children(reaped);
   return out;
 }

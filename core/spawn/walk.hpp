@@ -1,5 +1,5 @@
-// Finding and killing descendants where no pid namespace and no cgroup holds them together: by /proc, from a process that
-// is their subreaper, so that whatever loses its parent becomes its child rather than init's.
+// Finding and killing descendants where no pid namespace and no cgroup holds them together: by /proc, from a process
+// that is their subreaper, so that whatever loses its parent becomes its child rather than init's.
 #pragma once
 #include <sys/resource.h>
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// The reader and evaluator of system-call filters: whatever decode() takes ends in a bounded number of steps, inside its
-// own memory, for any call.
+// The reader and evaluator of system-call filters: whatever decode() takes ends in a bounded number of steps, inside
+// its own memory, for any call.
 #include <cstdint>
 #include <cstring>
 #include <string_view>

@@ -72,21 +72,22 @@ TEST_CASE("what seccomp would not take is not taken", "[os][seccomp]") {
   CHECK_FALSE(refused({ret}));
   CHECK(!os::seccomp::decode(""));
   CHECK(!os::seccomp::decode("1234567"));
-  CHECK(refused({stmt(BPF_LD | BPF_W | BPF_ABS, 64), ret}));           // past the end
-  CHECK(refused({stmt(BPF_LD | BPF_W | BPF_ABS, 2), ret}));            // not aligned
-  CHECK(refused({stmt(BPF_LD | BPF_W | BPF_ABS, 0xfffffffc), ret}));   // wraps
-  CHECK(refused({stmt(BPF_LD | BPF_B | BPF_ABS, 0), ret}));            // bytes are for packets
-  CHECK(refused({stmt(BPF_JMP | BPF_JA, 1), ret}));                    // jumps out
+  CHECK(refused({stmt(BPF_LD | BPF_W | BPF_ABS, 64), ret}));          // past the end
+  CHECK(refused({stmt(BPF_LD | BPF_W | BPF_ABS, 2), ret}));           // not aligned
+  CHECK(refused({stmt(BPF_LD | BPF_W | BPF_ABS, 0xfffffffc), ret}));  // wraps
+  CHECK(refused({stmt(BPF_LD | BPF_B | BPF_ABS, 0), ret}));           // bytes are for packets
+  CHECK(refused({stmt(BPF_JMP | BPF_JA, 1), ret}));                   // jumps out
   CHECK(refused({jump(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1), ret}));
   CHECK(refused({stmt(BPF_ST, 16), ret}));
   CHECK(refused({stmt(BPF_ALU | BPF_DIV | BPF_K, 0), ret}));
   CHECK(refused({stmt(BPF_ALU | BPF_LSH | BPF_K, 32), ret}));
-  CHECK(refused({stmt(BPF_LD | BPF_IMM, 0)}));                         // no return at the end
+  CHECK(refused({stmt(BPF_LD | BPF_IMM, 0)}));  // no return at the end
   CHECK(refused(std::vector<sock_filter>(4097, ret)));
   CHECK_FALSE(refused(std::vector<sock_filter>(4096, ret)));
 }
 
-TEST_CASE("this kernel's notification structures have the sizes that are compiled in, or the feature is absent", "[os][seccomp]") {
+TEST_CASE("this kernel's notification structures have the sizes that are compiled in, or the feature is absent",
+          "[os][seccomp]") {
   auto sizes = os::seccomp::notify_sizes();
   if (sizes) {
     CHECK(sizes->request == sizeof(seccomp_notif));

@@ -117,9 +117,9 @@ struct Outcome {
   std::vector<spawn::Denial> denials;  // as the core heard of them
   bool ok() const { return refused.empty() && result.status == H5I_OUTCOME_EXITED && result.code == 0; }
   std::string text() const {
-    return "refused='" + refused + "' status=" + std::to_string(result.status) + " code=" + std::to_string(result.code) +
-           " exec=" + std::to_string(result.exec_errno) + " setup=" + std::to_string(result.setup_errno) + " '" +
-           result.setup_text + "' output='" + output + "'";
+    return "refused='" + refused + "' status=" + std::to_string(result.status) +
+           " code=" + std::to_string(result.code) + " exec=" + std::to_string(result.exec_errno) +
+           " setup=" + std::to_string(result.setup_errno) + " '" + result.setup_text + "' output='" + output + "'";
   }
 };
 
@@ -173,7 +173,8 @@ class Session {
     }
     auto event = watch->next(10000);
     if (!event || event->what != spawn::SpawnWatch::Event::What::workload) {
-      o.refused = "no workload event: " + (event ? std::to_string(static_cast<int>(event->what)) : event.error().what + event.error().evidence);
+      o.refused = "no workload event: " +
+                  (event ? std::to_string(static_cast<int>(event->what)) : event.error().what + event.error().evidence);
       return o;
     }
     init_pid = event->init_pid;
@@ -202,8 +203,10 @@ class Session {
       if (e->what != spawn::SpawnWatch::Event::What::denial) break;
     }
     auto done = client->wait(handle, 10000);
-    if (!done) o.refused = "host heard nothing: " + done.error().what;
-    else if (done->result.status != o.result.status) o.refused = "host and core heard different things";
+    if (!done)
+      o.refused = "host heard nothing: " + done.error().what;
+    else if (done->result.status != o.result.status)
+      o.refused = "host and core heard different things";
   }
 
   Outcome canary(const Json& plan) {

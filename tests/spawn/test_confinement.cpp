@@ -23,9 +23,11 @@ KERNEL_TEST("what is not granted is not there, and what is granted read-only sta
   mkdir(given.c_str(), 0755);
   put(secret, "s");
   put(given + "/file", "f", 0666);
-  ActList acts{{"open", secret, "r"}, {"open", given + "/file", "r"},  {"open", given + "/file", "w"},
-               {"chmod", given + "/file", "600"}, {"utime", given + "/file"}, {"open", given + "/new", "creat"},
-               {"unlink", given + "/file"}, {"open", "/new", "creat"}, {"mkdir", "/usr/new"}};
+  ActList acts{{"open", secret, "r"},          {"open", given + "/file", "r"},
+               {"open", given + "/file", "w"}, {"chmod", given + "/file", "600"},
+               {"utime", given + "/file"},     {"open", given + "/new", "creat"},
+               {"unlink", given + "/file"},    {"open", "/new", "creat"},
+               {"mkdir", "/usr/new"}};
   Json p = confined_plan(k);
   Json& m = add_mount(p, "bind", given);
   m["source"] = given;
@@ -47,8 +49,11 @@ KERNEL_TEST("a writable grant is written with the owner that it had", "[spawn][f
   put(work + "/old", "o");
   Json p = confined_plan(k);
   bind_writable(p, k, work);
-  auto a = act(p, {{"open", work + "/old", "rw"}, {"open", work + "/new", "creat"}, {"mkdir", work + "/d"},
-                   {"mknod", work + "/n", "c"}, {"ids"}});
+  auto a = act(p, {{"open", work + "/old", "rw"},
+                   {"open", work + "/new", "creat"},
+                   {"mkdir", work + "/d"},
+                   {"mknod", work + "/n", "c"},
+                   {"ids"}});
   KCHECK_SAYS(a.outcome.ok(), a.outcome.text());
   for (size_t i : {0, 1, 2}) KCHECK_SAYS(a[i] == "ok", a[i] + " " + std::to_string(i));
   KCHECK_SAYS(a[3] == "EPERM", a[3]);
@@ -66,7 +71,8 @@ KERNEL_TEST("as root, without mapped owners the box cannot write what root owns"
   KCHECK_SAYS(a[0] == "EACCES", a.outcome.text());
 }
 
-KERNEL_TEST("a source behind root's 0700 directory is granted although the box's id could not reach it", "[spawn][fs]") {
+KERNEL_TEST("a source behind root's 0700 directory is granted although the box's id could not reach it",
+            "[spawn][fs]") {
   std::string deep = k.dir() + "/closed", work = deep + "/work";
   mkdir(deep.c_str(), 0700);
   mkdir(work.c_str(), 0755);
@@ -105,16 +111,23 @@ KERNEL_TEST("a mask hides a file and a directory, cannot be written, removed, mo
   bind_writable(p, k, work);
   add_mount(p, "mask", work + "/hooks");
   add_mount(p, "mask", work + "/token");
-  auto a = act(p, {{"list", work + "/hooks"}, {"open", work + "/hooks/new", "creat"}, {"open", work + "/token", "r"},
-                   {"open", work + "/token", "w"}, {"chmod", work + "/token", "644"}, {"unlink", work + "/token"},
-                   {"rename", work + "/hooks", work + "/aside"}, {"umount", work + "/token"},
-                   {"umount", work + "/hooks"}, {"open", work + "/free", "creat"}});
+  auto a = act(p, {{"list", work + "/hooks"},
+                   {"open", work + "/hooks/new", "creat"},
+                   {"open", work + "/token", "r"},
+                   {"open", work + "/token", "w"},
+                   {"chmod", work + "/token", "644"},
+                   {"unlink", work + "/token"},
+                   {"rename", work + "/hooks", work + "/aside"},
+                   {"umount", work + "/token"},
+                   {"umount", work + "/hooks"},
+                   {"open", work + "/free", "creat"}});
   KCHECK_SAYS(a.outcome.ok(), a.outcome.text());
   const char* expected[] = {"EACCES", "EACCES", "EACCES", "EROFS", "EROFS", "EBUSY", "EBUSY", "EPERM", "EPERM", "ok"};
   for (size_t i = 0; i < 10; i++)
     KCHECK_SAYS(a[i] == expected[i] || (i == 3 && a[i] == "EACCES"), std::to_string(i) + " " + a[i]);
   KCHECK(access((work + "/hooks/pre").c_str(), F_OK) == 0);  // and the host's tree is as before
-  auto control = act_outside({{"list", work + "/hooks"}, {"open", work + "/token", "r"}, {"open", work + "/token", "w"}});
+  auto control =
+      act_outside({{"list", work + "/hooks"}, {"open", work + "/token", "r"}, {"open", work + "/token", "w"}});
   for (size_t i = 0; i < 3; i++) KCHECK(control[i] == "ok");
 }
 
@@ -141,8 +154,13 @@ KERNEL_TEST("a small file is read-only on the root, over a grant and in a tmpfs"
   bind_writable(p, k, work);
   for (const std::string& target : {std::string("/etc/hosts"), work + "/hosts", std::string("/tmp/hosts")})
     add_mount(p, "file", target)["content"] = "127.0.0.1 localhost\n";
-  auto a = act(p, {{"read", "/etc/hosts"}, {"read", work + "/hosts"}, {"read", "/tmp/hosts"}, {"open", "/etc/hosts", "w"},
-                   {"open", work + "/hosts", "w"}, {"open", "/tmp/hosts", "w"}, {"unlink", "/tmp/hosts"}});
+  auto a = act(p, {{"read", "/etc/hosts"},
+                   {"read", work + "/hosts"},
+                   {"read", "/tmp/hosts"},
+                   {"open", "/etc/hosts", "w"},
+                   {"open", work + "/hosts", "w"},
+                   {"open", "/tmp/hosts", "w"},
+                   {"unlink", "/tmp/hosts"}});
   KCHECK_SAYS(a.outcome.ok(), a.outcome.text());
   for (size_t i : {0, 1, 2}) KCHECK(a.value(i).integer() == 20);
   for (size_t i : {3, 4, 5}) KCHECK_SAYS(a[i] == "EROFS" || a[i] == "EACCES", a[i]);
@@ -157,8 +175,13 @@ KERNEL_TEST("no capability, no namespace of its own, no mount, no dangerous proc
   add_mount(p, "mask", "/proc/kcore")["optional"] = true;
   // Without a system-call filter the kernel would let an unprivileged process make a user namespace; that it gets no
   // capability over the box's network or mounts is what the nested namespace is for.
-  auto a = act(p, {{"capabilities"}, {"mount", "/tmp"}, {"umount", "/usr"}, {"open", "/proc/sysrq-trigger", "w"},
-                   {"open", "/proc/sys/kernel/core_pattern", "w"}, {"open", "/proc/kcore", "r"}, {"pids"},
+  auto a = act(p, {{"capabilities"},
+                   {"mount", "/tmp"},
+                   {"umount", "/usr"},
+                   {"open", "/proc/sysrq-trigger", "w"},
+                   {"open", "/proc/sys/kernel/core_pattern", "w"},
+                   {"open", "/proc/kcore", "r"},
+                   {"pids"},
                    {"open", "/proc/sys/kernel/hostname", "w"}});
   KCHECK_SAYS(a.outcome.ok(), a.outcome.text());
   KCHECK(a[0] == "ok");
@@ -181,8 +204,11 @@ KERNEL_TEST("the network is the box's own loopback and nothing else", "[spawn][n
   KREQUIRE(bind(server, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0 && listen(server, 8) == 0);
   getsockname(server, reinterpret_cast<sockaddr*>(&at), &len);
   std::string port = std::to_string(ntohs(at.sin_port));
-  ActList acts{{"connect", "tcp", "127.0.0.1", port}, {"interfaces"}, {"listen", "18080"},
-               {"connect", "udp", "192.0.2.1", "53"}, {"connect", "tcp", "2001:db8::1", "80"}};
+  ActList acts{{"connect", "tcp", "127.0.0.1", port},
+               {"interfaces"},
+               {"listen", "18080"},
+               {"connect", "udp", "192.0.2.1", "53"},
+               {"connect", "tcp", "2001:db8::1", "80"}};
   auto in = act(confined_plan(k), acts);
   KCHECK_SAYS(in[0] == "ECONNREFUSED", in[0]);
   KCHECK_SAYS(json::canonical(in.value(1)) == "[\"lo\"]", json::canonical(in.value(1)));
@@ -196,15 +222,22 @@ KERNEL_TEST("the network is the box's own loopback and nothing else", "[spawn][n
   close(server);
 }
 
-KERNEL_TEST("processes outside are neither seen nor reached, and init cannot be read, traced or killed", "[spawn][pid]") {
+KERNEL_TEST("processes outside are neither seen nor reached, and init cannot be read, traced or killed",
+            "[spawn][pid]") {
   pid_t outside = fork();
   if (outside == 0) {
     pause();
     _exit(0);
   }
   std::string pid = std::to_string(outside);
-  ActList acts{{"kill", pid, "9"}, {"kill", "-1", "0"}, {"mem", "1"}, {"ptrace", "1"}, {"kill", "1", "9"},
-               {"open", "/proc/1/environ", "r"}, {"readlink", "/proc/1/exe"}, {"pids"}};
+  ActList acts{{"kill", pid, "9"},
+               {"kill", "-1", "0"},
+               {"mem", "1"},
+               {"ptrace", "1"},
+               {"kill", "1", "9"},
+               {"open", "/proc/1/environ", "r"},
+               {"readlink", "/proc/1/exe"},
+               {"pids"}};
   auto in = act(confined_plan(k), acts);
   KCHECK_SAYS(in.outcome.ok(), in.outcome.text());
   KCHECK_SAYS(in[0] == "ESRCH", in[0]);
@@ -218,6 +251,17 @@ KERNEL_TEST("processes outside are neither seen nor reached, and init cannot be 
   KCHECK(out[0] == "ok");
   KCHECK(out[1] == "ok");
   waitpid(outside, nullptr, 0);
+}
+
+KERNEL_TEST("pid 1 cannot be read even by the first instruction of the workload", "[spawn][pid]") {
+  Session s;
+  Json p = confined_plan(k);
+  set_acts(p, {{"mem", "1"}, {"open", "/proc/1/environ", "r"}, {"list", "/proc/1/fd"}, {"ptrace", "1"}});
+  for (int i = 0; i < 100; i++) {
+    auto a = answers_of(s.canary(p));
+    KCHECK_SAYS(a[0] == "EACCES" && a[1] == "EACCES" && a[2] == "EACCES" && a[3] == "EPERM", a.outcome.text());
+    if (k.failed()) return;
+  }
 }
 
 KERNEL_TEST("the environment is the plan's and no descriptor but stdio is open", "[spawn]") {
@@ -291,8 +335,11 @@ KERNEL_TEST("Landlock holds what it handles, and a missing rule path fails the s
   KCHECK_SAYS(a[0] == "EACCES", a[0]);
   KCHECK(a[1] == "ok");
   KCHECK_SAYS(a[2] == "EACCES", a[2]);
-  a = act(with_rules({{"/usr", ll::kReadFile | ll::kReadDir}, {"/proc", ll::kReadDir | ll::kReadFile},
-                      {"/dev/null", ll::all_fs(abi)}, {"/tmp", ll::all_fs(abi)}}), acts);
+  a = act(with_rules({{"/usr", ll::kReadFile | ll::kReadDir},
+                      {"/proc", ll::kReadDir | ll::kReadFile},
+                      {"/dev/null", ll::all_fs(abi)},
+                      {"/tmp", ll::all_fs(abi)}}),
+          acts);
   for (size_t i = 0; i < 3; i++) KCHECK_SAYS(a[i] == "ok", a[i]);
   a = act(with_rules({{"/nowhere", ll::kReadFile}}), acts);
   KCHECK_SAYS(a.outcome.result.status == H5I_OUTCOME_SETUP_FAILED && a.outcome.result.setup_errno == ENOENT &&

@@ -26,7 +26,8 @@ Json without_namespaces(const Checks& k) { return plain_plan(k); }
 
 }  // namespace
 
-KERNEL_TEST("survivors of a normal end are killed and counted, also when they made sessions of their own", "[spawn][life]") {
+KERNEL_TEST("survivors of a normal end are killed and counted, also when they made sessions of their own",
+            "[spawn][life]") {
   for (bool confined : {true, false}) {
     Json p = confined ? confined_plan(k) : without_namespaces(k);
     set_shell(p, "setsid sh -c 'setsid sleep 300 & sleep 300' & (sleep 300 &) ; sleep 1; exit 0");
@@ -59,7 +60,8 @@ KERNEL_TEST("a kill from the core ends everything at once and says why", "[spawn
 KERNEL_TEST("a running tree that ignores signals is gone within a second of the kill", "[spawn][life]") {
   for (bool confined : {true, false}) {
     Json p = confined ? confined_plan(k) : without_namespaces(k);
-    set_shell(p, "trap '' TERM INT HUP; sleep 300 & kill -STOP $!; setsid sleep 300 & echo up; while :; do sleep 1; done");
+    set_shell(p,
+              "trap '' TERM INT HUP; sleep 300 & kill -STOP $!; setsid sleep 300 & echo up; while :; do sleep 1; done");
     Session s;
     UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
     int out[2];
@@ -103,8 +105,10 @@ KERNEL_TEST("when the host process or the core closes, the box dies and the spaw
       auto peer = gate.wait_ready(5000);
       KREQUIRE(peer && *peer && gate.go());
       KCHECK(!gone_within((*peer)->pid, 20));
-      if (core) s.watch.reset();
-      else s.client.reset();
+      if (core)
+        s.watch.reset();
+      else
+        s.client.reset();
       KCHECK(gone_within((*peer)->pid, 3000));
       KCHECK(gone_within(event->init_pid, 3000));
       KCHECK(s.end() == 0);
@@ -155,8 +159,9 @@ KERNEL_TEST("kill -9 of the host process or of the spawner leaves no process of 
 
 KERNEL_TEST("a thousand orphans leave no zombie while the box runs", "[spawn][life]") {
   Json p = confined_plan(k);
-  set_shell(p, "i=0; while [ $i -lt 1000 ]; do (true &) ; i=$((i+1)); done; sleep 0.2; "
-               "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l");
+  set_shell(p,
+            "i=0; while [ $i -lt 1000 ]; do (true &) ; i=$((i+1)); done; sleep 0.2; "
+            "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l");
   Outcome o = run_once(p);
   KCHECK_SAYS(o.ok() && o.output == "0\n", o.text());
 }
@@ -241,8 +246,9 @@ KERNEL_TEST("the workload waits, confined, until it is let go", "[spawn][gate]")
     for (const char* ns : {"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"}) {
       ssize_t a = readlink(("/proc/" + std::to_string(pid) + "/ns/" + ns).c_str(), link, sizeof link);
       ssize_t b = readlink((std::string("/proc/self/ns/") + ns).c_str(), own, sizeof own);
-      KCHECK_SAYS(a > 0 && b > 0 && std::string(link, static_cast<size_t>(a)) != std::string(own, static_cast<size_t>(b)),
-                  std::string(ns) + " " + (a < 0 ? strerror(errno) : "same"));
+      KCHECK_SAYS(
+          a > 0 && b > 0 && std::string(link, static_cast<size_t>(a)) != std::string(own, static_cast<size_t>(b)),
+          std::string(ns) + " " + (a < 0 ? strerror(errno) : "same"));
     }
     ssize_t n = readlink(("/proc/" + std::to_string(s.init_pid) + "/ns/user").c_str(), link, sizeof link);
     KCHECK(n > 0);

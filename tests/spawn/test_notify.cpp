@@ -42,8 +42,10 @@ std::string number(unsigned n) { return std::to_string(n); }
 KERNEL_TEST("a notified call is refused with the plan's errno and counted by number", "[spawn][notify]") {
   Json p = notifying(k, {SYS_keyctl, SYS_bpf, SYS_userfaultfd});
   p["seccomp"]["notify"][number(SYS_bpf)] = ENOSYS;
-  auto a = act(p, {{"syscall", number(SYS_keyctl), "0", "0"}, {"syscall", number(SYS_keyctl), "0", "0"},
-                   {"syscall", number(SYS_bpf), "0"}, {"ids"}});
+  auto a = act(p, {{"syscall", number(SYS_keyctl), "0", "0"},
+                   {"syscall", number(SYS_keyctl), "0", "0"},
+                   {"syscall", number(SYS_bpf), "0"},
+                   {"ids"}});
   KCHECK_SAYS(a.outcome.ok(), a.outcome.text());
   KCHECK_SAYS(a[0] == "EPERM" && a[1] == "EPERM", a[0]);
   KCHECK_SAYS(a[2] == "ENOSYS", a[2]);
@@ -78,7 +80,8 @@ KERNEL_TEST("the core hears of each first denial while the box runs, and of all 
 KERNEL_TEST("ten thousand refused calls are all answered, counted and told once", "[spawn][notify]") {
   Json p = notifying(k, {SYS_sched_get_priority_max});
   set_command(p, {"/usr/bin/python3", "-c",
-                  "import os\nn=0\nfor i in range(10000):\n try: os.sched_get_priority_max(0)\n except PermissionError: n+=1\nprint(n)"});
+                  "import os\nn=0\nfor i in range(10000):\n try: os.sched_get_priority_max(0)\n except "
+                  "PermissionError: n+=1\nprint(n)"});
   Outcome o = run_once(p);
   KCHECK_SAYS(o.ok() && o.output == "10000\n", o.text());
   KREQUIRE(o.result.denials.size() == 1);
@@ -86,7 +89,8 @@ KERNEL_TEST("ten thousand refused calls are all answered, counted and told once"
   KCHECK(o.denials.size() == 1);
 }
 
-KERNEL_TEST("a filter that refuses by itself needs no listener, and one that kills ends the program", "[spawn][notify]") {
+KERNEL_TEST("a filter that refuses by itself needs no listener, and one that kills ends the program",
+            "[spawn][notify]") {
   Json p = confined_plan(k);
   p["seccomp"] = filter({SYS_keyctl}, SECCOMP_RET_ERRNO | EBADMSG);
   auto a = act(p, {{"syscall", number(SYS_keyctl), "0", "0"}});
@@ -107,7 +111,8 @@ KERNEL_TEST("a filter that would stop the start itself is refused before anythin
 
 KERNEL_TEST("calls that are held while the box is killed do not hold the spawner", "[spawn][notify]") {
   Json p = notifying(k, {SYS_personality});
-  set_shell(p, "while :; do setarch x86_64 -R true 2>/dev/null; done & while :; do setarch x86_64 -R true 2>/dev/null; done");
+  set_shell(
+      p, "while :; do setarch x86_64 -R true 2>/dev/null; done & while :; do setarch x86_64 -R true 2>/dev/null; done");
   Session s;
   Outcome o;
   UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));

@@ -14,7 +14,8 @@ using namespace h5i;
 namespace {
 
 Json minimal() {
-  return *json::parse(R"({"schema":"h5i.plan/1","tier":"t","ids":{"inside_uid":1000,"inside_gid":1000,"outside_uid":1000,
+  return *json::parse(
+      R"({"schema":"h5i.plan/1","tier":"t","ids":{"inside_uid":1000,"inside_gid":1000,"outside_uid":1000,
     "outside_gid":1000},"cwd":"/w","env":{},"capabilities":"none","exec":["/bin/true"],"argv":["true"]})");
 }
 Json confined() {
@@ -124,28 +125,35 @@ TEST_CASE("what is unknown, of another type or impossible is refused with its pl
       {"landlock.scoped", set("landlock", R"({"abi":5,"handled_fs":1,"scoped":1})")},
       {"landlock", set("landlock", R"({"abi":1,"handled_fs":0})")},
       {"landlock.rules[0].access", set("landlock", R"({"abi":1,"handled_fs":1,"rules":[{"path":"/","access":2}]})")},
-      {"landlock.rules[0].path", set("landlock", R"({"abi":4,"handled_fs":1,"handled_net":1,"rules":[{"path":"/","port":1,"access":1}]})")},
-      {"no_new_privs", [](Json& p) {
+      {"landlock.rules[0].path",
+       set("landlock", R"({"abi":4,"handled_fs":1,"handled_net":1,"rules":[{"path":"/","port":1,"access":1}]})")},
+      {"no_new_privs",
+       [](Json& p) {
          p["seccomp"] = allow_all();
          p["no_new_privs"] = false;
        }},
-      {"seccomp.sha256", [](Json& p) {
+      {"seccomp.sha256",
+       [](Json& p) {
          p["seccomp"] = allow_all();
          p["seccomp"]["sha256"] = std::string(64, '0');
        }},
-      {"seccomp.program", [](Json& p) {
+      {"seccomp.program",
+       [](Json& p) {
          p["seccomp"] = allow_all();
          p["seccomp"]["program"] = "????";
        }},
-      {"seccomp.notify", [](Json& p) {
+      {"seccomp.notify",
+       [](Json& p) {
          p["seccomp"] = allow_all();
          p["seccomp"]["notify"] = json::Object{};
        }},
-      {"seccomp.notify.1", [](Json& p) {
+      {"seccomp.notify.1",
+       [](Json& p) {
          p["seccomp"] = allow_all();
          p["seccomp"]["notify"] = *json::parse(R"({"default":1,"1":0})");  // 0 would be a success that never happened
        }},
-      {"seccomp.notify.01", [](Json& p) {
+      {"seccomp.notify.01",
+       [](Json& p) {
          p["seccomp"] = allow_all();
          p["seccomp"]["notify"] = *json::parse(R"({"default":1,"01":1})");
        }},
@@ -215,7 +223,8 @@ TEST_CASE("the effective digest covers confinement and not the command", "[spawn
   }
 }
 
-TEST_CASE("names replace whole path components, the longest first, and a '$' in a path cannot pose as one", "[spawn][plan]") {
+TEST_CASE("names replace whole path components, the longest first, and a '$' in a path cannot pose as one",
+          "[spawn][plan]") {
   spawn::Names names;
   names.values = {{"/home/u", "$HOME"}, {"/home/u/w", "$WORK"}, {"01abc", "$SESSION"}};
   names.box_uid = 1000;
@@ -242,7 +251,8 @@ TEST_CASE("a plan's text names what a person asks about and shows control charac
   p["not_enforced"] = *json::parse(R"([{"field":"resources.disk","reason":"no-quota","detail":"d"}])");
   std::string text = spawn::to_text(*spawn::decode_plan(json::canonical(p)));
   CHECK(text.find('\x1b') == std::string::npos);
-  for (const char* part : {"user mnt pid net ipc uts cgroup", "bind /home/u/state/boxes/x/work", "resources.disk: no-quota", "h5i-init"})
+  for (const char* part :
+       {"user mnt pid net ipc uts cgroup", "bind /home/u/state/boxes/x/work", "resources.disk: no-quota", "h5i-init"})
     CHECK(text.find(part) != std::string::npos);
 }
 

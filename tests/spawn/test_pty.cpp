@@ -26,7 +26,8 @@ std::string drain(int master) {
 
 }  // namespace
 
-KERNEL_TEST("raw mode ends on return, exit and every deadly signal, with the terminal clean and input dropped", "[spawn][pty]") {
+KERNEL_TEST("raw mode ends on return, exit and every deadly signal, with the terminal clean and input dropped",
+            "[spawn][pty]") {
   enum How { returns, exits, restores };
   struct Case {
     int signal;
@@ -44,8 +45,10 @@ KERNEL_TEST("raw mode ends on return, exit and every deadly signal, with the ter
       {
         auto raw = spawn::RawTerminal::enter(person->slave.get());
         bool ok = raw && is_raw(person->slave.get());
-        if (!spawn::RawTerminal::enter(person->slave.get())) ok = ok && true;
-        else ok = false;
+        if (!spawn::RawTerminal::enter(person->slave.get()))
+          ok = ok && true;
+        else
+          ok = false;
         if (write(ready[1], ok ? "y" : "n", 1) != 1) _exit(9);
         char c2;
         if (read(person->slave.get(), &c2, 1) != 1) _exit(9);  // raw: one byte, no newline needed
@@ -64,8 +67,10 @@ KERNEL_TEST("raw mode ends on return, exit and every deadly signal, with the ter
     KCHECK(write(person->master.get(), "\x1b[1;1Rrm -rf", 11) == 11);  // the answer that a box provoked
     int status = 0;
     waitpid(child, &status, 0);
-    if (c.signal) KCHECK(WIFSIGNALED(status) && WTERMSIG(status) == c.signal);
-    else KCHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    if (c.signal)
+      KCHECK(WIFSIGNALED(status) && WTERMSIG(status) == c.signal);
+    else
+      KCHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     KCHECK(!is_raw(person->slave.get()));
     std::string seen = drain(person->master.get());
     KCHECK(seen.find(spawn::hygiene()) != std::string::npos);
@@ -93,7 +98,9 @@ KERNEL_TEST("an interactive box has its own controlling terminal of the right si
       tty["source"] = "/dev/tty";
       for (const char* f : {"nosuid", "noexec"}) tty["flags"].push(f);
     }
-    set_shell(p, "stty size; echo to-tty > /dev/tty; read line; echo got-$line; trap 'echo hup' INT; kill -INT $$; tty >/dev/null; exit 5");
+    set_shell(p,
+              "stty size; echo to-tty > /dev/tty; read line; echo got-$line; trap 'echo hup' INT; kill -INT $$; tty "
+              ">/dev/null; exit 5");
     auto handle = s.client->start(json::canonical(p), H5I_SPAWN_WORKLOAD);
     KREQUIRE(handle);
     auto event = s.watch->next(5000);

@@ -59,13 +59,15 @@ KERNEL_TEST("garbage on a channel ends the session and leaves nothing", "[spawn]
   }
 }
 
-KERNEL_TEST("a run without a pid namespace has the spawner to itself; confined ones run side by side", "[spawn][requests]") {
+KERNEL_TEST("a run without a pid namespace has the spawner to itself; confined ones run side by side",
+            "[spawn][requests]") {
   Session s;
   Json slow = confined_plan(k);
   set_acts(slow, {{"sleep", "300"}});
   Json plain = plain_plan(k);
   set_acts(plain, {{"ids"}});
-  auto a = s.client->start(json::canonical(slow), H5I_SPAWN_CANARY), b = s.client->start(json::canonical(slow), H5I_SPAWN_CANARY);
+  auto a = s.client->start(json::canonical(slow), H5I_SPAWN_CANARY),
+       b = s.client->start(json::canonical(slow), H5I_SPAWN_CANARY);
   KREQUIRE(a && b);
   auto c = s.client->start(json::canonical(plain), H5I_SPAWN_CANARY);
   KCHECK(!c && c.error().code == Errc::BUSY);
@@ -86,6 +88,16 @@ KERNEL_TEST("a canary can be killed by the host, and a wait can end before it", 
   KCHECK(s.client->kill(*h));
   auto r = s.client->wait(*h, 5000);
   KCHECK(r && r->result.status == H5I_OUTCOME_CANCELLED);
+}
+
+KERNEL_TEST("after the core ended the session nothing new is started", "[spawn][requests]") {
+  Session s;
+  Json p = confined_plan(k);
+  set_acts(p, {{"ids"}});
+  KCHECK(s.canary(p).ok());
+  KCHECK(s.watch->kill_all(H5I_OUTCOME_TIMEOUT));
+  auto late = s.client->start(json::canonical(p), H5I_SPAWN_CANARY);
+  KCHECK(!late && late.error().code == Errc::CANCELLED);
 }
 
 KERNEL_TEST("a canary's output is capped and never holds it up", "[spawn][requests]") {
@@ -110,7 +122,8 @@ KERNEL_TEST("the spawner cannot be read or traced by its own user", "[spawn][req
   }
 }
 
-KERNEL_TEST("the canary's manual names each of its acts, and an unknown one or a missing word is an error", "[spawn][canary]") {
+KERNEL_TEST("the canary's manual names each of its acts, and an unknown one or a missing word is an error",
+            "[spawn][canary]") {
   const char* source = getenv("H5I_SOURCE_DIR");
   auto manual = os::read_file(std::string(source ? source : H5I_TEST_SOURCE_DIR) + "/core/spawn/canary.md", 1 << 16);
   KREQUIRE(manual);
@@ -126,13 +139,24 @@ KERNEL_TEST("the canary's manual names each of its acts, and an unknown one or a
       i = close + 1;
       acts++;
       // With too many words rather than too few none is EINVAL for its number of words; harmless values throughout.
-      static const std::map<std::string, std::vector<std::string>> kHarmless{
-          {"open", {"/", "r"}},    {"read", {"/dev/null"}}, {"stat", {"/"}},         {"list", {"/"}},
-          {"fork", {"1"}},         {"memory", {"1"}},       {"cpu", {"0"}},          {"sleep", {"1"}},
-          {"output", {"1"}},       {"ids", {}},             {"env", {}},             {"interfaces", {}},
-          {"capabilities", {}},    {"socket", {"1", "1", "0"}}, {"write", {k.dir() + "/x", "1"}}};
+      static const std::map<std::string, std::vector<std::string>> kHarmless{{"open", {"/", "r"}},
+                                                                             {"read", {"/dev/null"}},
+                                                                             {"stat", {"/"}},
+                                                                             {"list", {"/"}},
+                                                                             {"fork", {"1"}},
+                                                                             {"memory", {"1"}},
+                                                                             {"cpu", {"0"}},
+                                                                             {"sleep", {"1"}},
+                                                                             {"output", {"1"}},
+                                                                             {"ids", {}},
+                                                                             {"env", {}},
+                                                                             {"interfaces", {}},
+                                                                             {"capabilities", {}},
+                                                                             {"socket", {"1", "1", "0"}},
+                                                                             {"write", {k.dir() + "/x", "1"}}};
       auto known = kHarmless.find(name);
-      std::vector<std::string> words = known == kHarmless.end() ? std::vector<std::string>{"/nowhere/x", "/nowhere/y", "0"} : known->second;
+      std::vector<std::string> words =
+          known == kHarmless.end() ? std::vector<std::string>{"/nowhere/x", "/nowhere/y", "0"} : known->second;
       words.insert(words.begin(), name);
       auto a = act_outside({words});
       KCHECK_SAYS(a[0] != "none", name);

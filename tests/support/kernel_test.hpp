@@ -31,8 +31,10 @@ struct Identity {
 inline std::vector<Identity> identities() {
   std::vector<Identity> out;
   if (geteuid() == 0) out.push_back({"root", 0, 0});
-  if (geteuid() == 0) out.push_back({"user", kUserId, kUserId});
-  else out.push_back({"user", geteuid(), getegid()});
+  if (geteuid() == 0)
+    out.push_back({"user", kUserId, kUserId});
+  else
+    out.push_back({"user", geteuid(), getegid()});
   return out;
 }
 
@@ -63,8 +65,8 @@ class Checks {
 #define KCHECK(expr) k.check(static_cast<bool>(expr), #expr, __FILE__, __LINE__)
 #define KCHECK_SAYS(expr, text) k.check(static_cast<bool>(expr), std::string(#expr) + ": " + (text), __FILE__, __LINE__)
 // Stops the body when it does not hold.
-#define KREQUIRE(expr)                                                      \
-  do {                                                                      \
+#define KREQUIRE(expr)                                                        \
+  do {                                                                        \
     if (!k.check(static_cast<bool>(expr), #expr, __FILE__, __LINE__)) return; \
   } while (0)
 
@@ -83,7 +85,8 @@ inline std::vector<std::string> open_descriptors() {
 }
 
 inline void remove_scratch(const std::string& dir) {
-  nftw(dir.c_str(), [](const char* p, const struct stat*, int, FTW*) { return remove(p); }, 16, FTW_DEPTH | FTW_PHYS);
+  nftw(
+      dir.c_str(), [](const char* p, const struct stat*, int, FTW*) { return remove(p); }, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 // Empty: everything held. Otherwise one line a failure, with the identity in front.
@@ -143,7 +146,8 @@ inline std::string run_isolated(const Identity& who, const std::function<void(Ch
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFSIGNALED(status) && !timed_out) out += "  killed by signal " + std::to_string(WTERMSIG(status)) + "\n";
-  if (WIFEXITED(status) && WEXITSTATUS(status) > 1) out += "  exit status " + std::to_string(WEXITSTATUS(status)) + "\n";
+  if (WIFEXITED(status) && WEXITSTATUS(status) > 1)
+    out += "  exit status " + std::to_string(WEXITSTATUS(status)) + "\n";
   remove_scratch(scratch);
   return out.empty() ? out : "as " + who.name + ":\n" + out;
 }
@@ -160,11 +164,11 @@ inline std::string run_as_each(const std::function<void(Checks&)>& body, int tim
 // KERNEL_TEST("a claim", "[tag]") { ... KCHECK(...) ... } with `k` as the checks and k.root() to tell who runs.
 #define KERNEL_TEST_NAME2(line) h5i_kernel_body_##line
 #define KERNEL_TEST_NAME(line) KERNEL_TEST_NAME2(line)
-#define KERNEL_TEST(name, tags)                                                          \
-  static void KERNEL_TEST_NAME(__LINE__)(h5i::test::Checks & k);                         \
-  TEST_CASE(name, tags) {                                                                \
-    std::string failures = h5i::test::run_as_each(KERNEL_TEST_NAME(__LINE__));           \
-    INFO(failures);                                                                      \
-    CHECK(failures.empty());                                                             \
-  }                                                                                      \
+#define KERNEL_TEST(name, tags)                                                \
+  static void KERNEL_TEST_NAME(__LINE__)(h5i::test::Checks & k);               \
+  TEST_CASE(name, tags) {                                                      \
+    std::string failures = h5i::test::run_as_each(KERNEL_TEST_NAME(__LINE__)); \
+    INFO(failures);                                                            \
+    CHECK(failures.empty());                                                   \
+  }                                                                            \
   static void KERNEL_TEST_NAME(__LINE__)([[maybe_unused]] h5i::test::Checks & k)
