@@ -40,7 +40,9 @@ int descriptors() {
   return n;
 }
 
-constexpr HostTimeouts kShort = {.hello = 2000, .probe = 400, .verify = 400, .plan = 400, .cleanup = 400};
+// A hang is waited for shortly; everything else gets the time that a loaded machine needs.
+constexpr HostTimeouts kShort = {.hello = 1000, .probe = 300, .verify = 300, .plan = 300, .cleanup = 300};
+constexpr HostTimeouts kAmple = {.hello = 30000, .probe = 30000, .verify = 30000, .plan = 30000, .cleanup = 30000};
 const Json kRequest = json::Object{{"schema", "h5i.run/1"}};
 
 // Every test: no process and no descriptor of ours is left, whatever the plugin did.
@@ -57,7 +59,8 @@ Result<HostProcess> started(const std::string& act, HostEvents events = {}) {
   auto p = fixture::make(act);
   auto host = HostProcess::start(h, std::move(events));
   REQUIRE(host);
-  host->set_timeouts(kShort);
+  bool waits = act.ends_with(":hang") || act.ends_with(":two-documents");
+  host->set_timeouts(waits ? kShort : kAmple);
   p.spec.library = &p.library;
   auto loaded = host->load(p.spec);
   if (!loaded) return loaded.error();
@@ -69,7 +72,7 @@ Result<void> drop(Result<Json> r) { return r ? Result<void>() : Result<void>(r.e
 
 Result<void> run_to_outcome(HostProcess& h) {
   H5I_TRY(h.begin_run(kRequest));
-  int64_t until = monotonic_ns() + 400000000;
+  int64_t until = monotonic_ns() + (h.timeouts().plan < 1000 ? 300 : 30000) * 1000000LL;
   while (monotonic_ns() < until) {
     auto outcome = H5I_TRY(h.on_ready());
     if (outcome) return h.run_error() ? Result<void>(*h.run_error()) : Result<void>();
@@ -182,7 +185,7 @@ TEST_CASE("a plugin that hangs when it is closed does not hold up the end") {
   int64_t before = monotonic_ns();
   host->shutdown();
   CHECK(!host->alive());
-  CHECK(monotonic_ns() - before < 3000000000);
+  CHECK(monotonic_ns() - before < 10000000000);
 }
 
 TEST_CASE("the host maps only the bytes, id and version that were verified") {
