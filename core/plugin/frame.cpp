@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace h5i::plugin {
@@ -141,7 +142,13 @@ Result<void> send_frame(const UniqueFd& socket, FrameType type, uint32_t request
 }
 
 Result<Frame> receive_frame(const UniqueFd& socket) {
-  std::string packet(sizeof(FrameHeader) + kMaxInline + 1, '\0');
+  // The packet's size first: most frames are small, and a buffer for the largest would be cleared for each of them.
+  ssize_t waiting;
+  do waiting = recv(socket.get(), nullptr, 0, MSG_PEEK | MSG_TRUNC);
+  while (waiting < 0 && errno == EINTR);
+  if (waiting < 0 && errno != ECONNRESET) return sys_error("receive a frame");
+  constexpr size_t kLargest = sizeof(FrameHeader) + kMaxInline;
+  std::string packet(waiting < 0 ? 1 : std::min(static_cast<size_t>(waiting), kLargest) + 1, '\0');
   alignas(cmsghdr) char control[CMSG_SPACE((kMaxFrameFds + 1) * sizeof(int))];
   iovec iov{packet.data(), packet.size()};
   msghdr m{};

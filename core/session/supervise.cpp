@@ -319,7 +319,10 @@ class Supervisor {
       s.outcome = *forced_;
     } else if (s.spawned) {
       s.outcome = natural_end(*s.spawned);
-      if (s.spawned->incomplete)
+      // With an init its namespace is empty once it is gone, however it went (the kernel's out-of-memory killer, say).
+      if (s.spawned->incomplete && ready_.has_init)
+        s.outcome.detail = s.spawned->setup_text;
+      else if (s.spawned->incomplete)
         s.outcome = {Status::VIOLATION, 0, Errc::RUN_VIOLATION, "a process of the box could not be killed: " + s.spawned->setup_text};
     } else if (watch_closed_ && seen_) {
       s.outcome = {Status::HOST_LOST, 0, Errc::PLUGIN_CRASHED, "the spawner was lost"};

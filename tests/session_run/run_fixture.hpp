@@ -75,6 +75,17 @@ class Sandbox {
     chmod((dir + "tier-fixture.plugin.yaml").c_str(), 0644);
   }
 
+  // The process tier of this build in place of the fixture.
+  void use_process_tier() {
+    for (const char* name : {"tier-process.so", "tier-process.plugin.yaml"})
+      place(build_dir() + "/out/lib/h5i/plugins/1/" + name, std::string("/lib/h5i/plugins/1/") + name);
+    tier = "process";
+    set_profile([](Json& p) {
+      p["fs"] = json::Object{{"read", json::Array{"/usr"}}, {"write", json::Array{"$WORK"}}, {"deny", json::Array{}}, {"private", json::Object{}}};
+      p["net"] = json::Object{{"mode", "deny"}, {"unix", false}};
+    });
+  }
+
   void set_profile(const std::function<void(Json&)>& change, const std::string& capture = "all") {
     Json profile = json::Object{{"name", "test"},
                                 {"fs", json::Object{{"read", json::Array{"/usr"}}, {"write", json::Array{"$WORK"}}}},
@@ -82,18 +93,19 @@ class Sandbox {
                                 {"resources", json::Object{{"output", 1 << 20}, {"wall", 60}}},
                                 {"env", json::Object{{"pass", json::Array{"PATH", "KEPT"}}, {"set", json::Object{{"CI", "1"}}}}}};
     change(profile);
-    Json policy = json::Object{{"schema", "h5i.policy/1"}, {"tier", "fixture"}, {"audit", json::Object{{"capture", capture}}}, {"profile", profile}};
+    Json policy = json::Object{{"schema", "h5i.policy/1"}, {"tier", tier}, {"audit", json::Object{{"capture", capture}}}, {"profile", profile}};
     spill(box() + "/policy.resolved.json", json::canonical(policy));
     session::Manifest m;
     m.name = {"human", "test"};
     m.state = session::BoxState::IDLE;
     m.created = rfc3339(realtime_ns());
     m.profile = "test";
-    m.tier = "fixture";
+    m.tier = tier;
     m.tier_from = "flag";
     m.policy_digest = PolicyDigest(canonical_digest(policy));
-    m.host_uid = getuid();
-    m.host_gid = getgid();
+    bool drawn = getuid() == 0 && tier != "fixture";  // a confining tier as root: an id of the reserved range
+    m.host_uid = drawn ? 70001 : getuid();
+    m.host_gid = drawn ? 70001 : getgid();
     m.source = json::Object{};
     spill(box() + "/manifest.json", json::canonical(m.to_json()));
     chmod((box() + "/manifest.json").c_str(), 0600);
@@ -202,7 +214,7 @@ class Sandbox {
     return n;
   }
 
-  std::string root;
+  std::string root, tier = "fixture";
 
  private:
   void place(const std::string& from, const std::string& to) {

@@ -358,6 +358,35 @@ TEST_CASE("after kill -9 of h5i no process of the box is left") {
   CHECK(next.exit_status == 0);
 }
 
+TEST_CASE("whichever process of ours is killed, the run says so, nothing of the box is left, and the next run works") {
+  for (bool confined : {false, true})
+    for (const char* role : {"host", "spawner", "init", "workload"}) {
+      if (!confined && std::string(role) == "init") continue;  // the fixture's plan has none
+      INFO(role << (confined ? " at process" : " unconfined"));
+      Sandbox s;
+      if (confined) s.use_process_tier();
+      CHECK(s.run({"true"}).exit_status == 0);  // control, and the proof is cached now
+      bool killed = false;
+      Ran r = s.run(sh("sleep 66 & sleep 66 & echo up; wait"), json::Object{}, [&](pid_t) {
+        pid_t pid = 0;
+        for (int i = 0; i < 200 && pid == 0; i++, usleep(50000)) {
+          auto live = json::parse(slurp(s.box() + "/live.json"));
+          if (live)
+            for (const Json& p : (*live)["processes"].array())
+              if (p["role"].string() == role) pid = static_cast<pid_t>(p["pid"].integer());
+        }
+        REQUIRE(pid > 1);
+        usleep(300000);
+        killed = kill(pid, SIGKILL) == 0;
+      }, 100);
+      CHECK(killed);
+      bool of_box = std::string(role) == "workload" || std::string(role) == "init";
+      agrees(s, r, of_box ? 137 : 125);
+      CHECK(r.outcome() == (of_box ? "signaled" : "host-lost"));
+      CHECK(s.run({"true"}).exit_status == 0);
+    }
+}
+
 TEST_CASE("a shell has a terminal of its own, no deadline, and leaves one record with its status") {
   Sandbox s;
   s.set_profile([](Json& p) { p["resources"]["wall"] = 1; });
