@@ -402,3 +402,46 @@ KERNEL_TEST("three hundred starts in a row all succeed", "[spawn]") {
   for (int i = 0; i < 300; i++) failed += s.canary(p).ok() ? 0 : 1;
   KCHECK_SAYS(failed == 0, std::to_string(failed));
 }
+
+KERNEL_TEST("a source that is swapped for a link while boxes start is never followed", "[spawn][fs]") {
+  std::string at = k.dir() + "/d", aside = k.dir() + "/aside";
+  mkdir(at.c_str(), 0755);
+  put(at + "/mine", "m");
+  pid_t swapper = fork();
+  if (swapper == 0) {
+    for (;;) {
+      if (rename(at.c_str(), aside.c_str()) == 0 && symlink("/", at.c_str()) == 0) unlink(at.c_str());
+      if (rename(aside.c_str(), at.c_str()) != 0) _exit(1);
+    }
+  }
+  Session s;
+  Json p = confined_plan(k);
+  Json& m = bind_writable(p, k, at);
+  m["target"] = "/granted";
+  m["recursive"] = false;
+  set_acts(p, {{"stat", "/granted/etc"}, {"stat", "/granted/mine"}});
+  int started = 0, refused = 0;
+  for (int i = 0; i < 150; i++) {
+    auto a = answers_of(s.canary(p));
+    if (!a.outcome.ok()) {
+      refused++;
+      continue;
+    }
+    started++;
+    KCHECK_SAYS(a[0] == "ENOENT" && a[1] == "ok", a.outcome.text());
+  }
+  kill(swapper, SIGKILL);
+  waitpid(swapper, nullptr, 0);
+  KCHECK_SAYS(started > 0 && refused > 0,
+              std::to_string(started) + " started, " + std::to_string(refused) + " refused");
+}
+
+KERNEL_TEST("owners that a file system cannot map are a refusal in words", "[spawn][fs]") {
+  Json p = confined_plan(k);
+  Json& m = add_mount(p, "bind", "/granted");
+  m["source"] = "/sys";
+  m["recursive"] = true;
+  m["idmap"] = true;
+  auto a = act(p, {{"ids"}});
+  KCHECK_SAYS(a.outcome.refused.find("mapped owners") != std::string::npos, a.outcome.text());
+}

@@ -1,9 +1,13 @@
 // Nothing outlives its run, whoever dies first.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 
 #include "core/base/ids.hpp"
+#include "core/base/sha256.hpp"
 #include "core/os/pidfd.hpp"
 #include "core/spawn/walk.hpp"
 #include "tests/spawn/acts.hpp"
@@ -155,6 +159,29 @@ KERNEL_TEST("kill -9 of the host process or of the spawner leaves no process of 
     while (waitpid(-1, nullptr, 0) > 0) {
     }
   }
+}
+
+KERNEL_TEST("a pid 1 that is killed from outside takes the box with it and is reported as no orderly end",
+            "[spawn][life]") {
+  Json p = confined_plan(k);
+  set_shell(p, "sleep 300 & sleep 300");
+  Session s;
+  Outcome o = s.run(p, [](Session& session, pid_t) { kill(session.init_pid, SIGKILL); });
+  KCHECK_SAYS(o.result.status == H5I_OUTCOME_SIGNALED && o.result.code == SIGKILL && o.result.incomplete, o.text());
+  KCHECK(s.end() == 0);
+}
+
+KERNEL_TEST("pipelines complete, every one, under a filter with a listener", "[spawn][life]") {
+  Json p = confined_plan(k);
+  sock_filter f[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_keyctl, 0, 1),
+                     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  std::string raw(reinterpret_cast<char*>(f), sizeof f);
+  p["seccomp"]["program"] = base64(raw);
+  p["seccomp"]["sha256"] = sha256_hex(raw);
+  p["seccomp"]["notify"]["default"] = EPERM;
+  set_shell(p, "i=0; while [ $i -lt 200 ]; do sh -c 'seq 9|cat|cat' || exit 1; i=$((i+1)); done | wc -l");
+  Outcome o = run_once(p);
+  KCHECK_SAYS(o.ok() && o.output == "1800\n", o.text());
 }
 
 KERNEL_TEST("a thousand orphans leave no zombie while the box runs", "[spawn][life]") {
