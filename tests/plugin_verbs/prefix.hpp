@@ -14,7 +14,7 @@ class Prefix {
     fs::create_directories(root() / "bin");
     fs::create_directories(root() / "libexec/h5i");
     fs::create_directories(home());
-    for (const char* file : {"bin/h5i", "libexec/h5i/h5i-host", "libexec/h5i/h5i-init", "libexec/h5i/h5i-canary", "libexec/h5i/h5i-policy"})
+    for (const char* file : {"bin/h5i", "libexec/h5i/h5i-host", "libexec/h5i/h5i-init", "libexec/h5i/h5i-canary", "libexec/h5i/h5i-policy", "libexec/h5i/h5i-repo", "libexec/h5i/h5i-evidence"})
       if (fs::exists(out / file)) fs::copy_file(out / file, root() / file);
   }
   fs::path root() const { return scratch_.path(); }
@@ -28,9 +28,10 @@ class Prefix {
     for (const char* end : {".so", ".plugin.yaml"}) fs::copy_file(from / (name + end), scratch_.plugins() + "/" + name + end);
   }
 
-  Ended h5i(std::vector<std::string> words) const {
+  Ended h5i(std::vector<std::string> words, std::map<std::string, std::string> env = {}) const {
     words.insert(words.begin(), (root() / "bin/h5i").string());
-    return run(Program{.argv = std::move(words), .env = {{"HOME", home()}}, .cwd = root().string()});
+    env.emplace("HOME", home());
+    return run(Program{.argv = std::move(words), .env = std::move(env), .cwd = root().string()});
   }
   // With --json: the document, after it was checked against the schema of the verb.
   Json json(std::vector<std::string> words, int status) const {
