@@ -1,15 +1,21 @@
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/cli/open_box.hpp"
 #include "core/cli/run_words.hpp"
 #include "core/cli/verbs.hpp"
+#include "core/plugin/registry.hpp"
 
 namespace h5i::cli {
 namespace {
 
-std::string egress_words(const Json& profile) {
+// What the box can reach, as this tier holds it: a profile's "deny" is no promise where nothing enforces it.
+std::string egress_words(const Json& profile, const plugin::PluginInfo& tier) {
   const Json& net = profile["net"];
   if (net["mode"].string() == "host") return "the host's network";
+  auto claims = tier.manifest["claims"].array();
+  if (std::find(claims.begin(), claims.end(), Json("net.mode")) == claims.end())
+    return "the host's network: this tier enforces none of the profile's network rules";
   if (net["egress"].array().empty()) return "no network";
   return std::to_string(net["egress"].array().size()) + " egress rules";
 }
@@ -17,7 +23,10 @@ std::string egress_words(const Json& profile) {
 Result<void> say_where(Context& ctx, const session::BoxEntry& box) {
   session::Manifest m = H5I_TRY(session::load_manifest(box.paths));
   Json policy = H5I_TRY(session::load_policy(box.paths, m));
-  ctx.note("box " + m.name.str() + ", tier " + m.tier + ", profile " + m.profile + ", " + egress_words(policy["profile"]));
+  auto settings = H5I_TRY(plugin::Settings::of_this_process());
+  auto registry = H5I_TRY(plugin::Registry::scan(std::move(settings)));
+  plugin::PluginInfo tier = H5I_TRY(registry.find_tier(m.tier));
+  ctx.note("box " + m.name.str() + ", tier " + m.tier + ", profile " + m.profile + ", " + egress_words(policy["profile"], tier));
   return {};
 }
 

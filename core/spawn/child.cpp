@@ -615,10 +615,15 @@ void await_init(Steps& s) {
   if (p.exec_fd >= 0) {
     err = sys(__NR_execveat, kExec, raw_arg(""), raw_arg(p.argv), raw_arg(p.envp), kEmptyPath);
   } else {
+    // As execvp(3) does: a folder of the path that may not be entered hides no program of a later one, but its error is
+    // the one that is told when there is none.
+    long denied = 0;
     for (size_t i = 0; p.exec[i]; i++) {
       err = sys(__NR_execve, raw_arg(p.exec[i]), raw_arg(p.argv), raw_arg(p.envp));
-      if (err != -ENOENT && err != -ENOTDIR) break;
+      if (err == -EACCES) denied = err;
+      if (err != -ENOENT && err != -ENOTDIR && err != -EACCES) break;
     }
+    if (denied != 0 && (err == -ENOENT || err == -ENOTDIR)) err = denied;
   }
   report(kReport, ChildReport::kExecFailed, 0, 0, err);
   char code = static_cast<char>(-err);  // every errno of exec is below 256

@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <functional>
+
 #include "core/evidence/log.hpp"
 #include "tests/cli/program.hpp"
 #include "tests/session/scratch.hpp"

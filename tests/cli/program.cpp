@@ -30,7 +30,7 @@ double now() {
 int decoded(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status); }
 
 [[noreturn]] void child(const Program& p, int in, int out, int err) {
-  std::vector<std::string> words = p.argv, variables{"PATH=/usr/local/bin:/usr/bin:/bin"};
+  std::vector<std::string> words = p.argv, variables{"PATH=" + p.path};
   for (const auto& [name, value] : p.env) variables.push_back(name + "=" + value);
   if (words[0] == "h5i") words[0] = h5i_path();
   auto argv = pointers(words), env = pointers(variables);

@@ -15,7 +15,8 @@ struct Ended {
 
 struct Program {
   std::vector<std::string> argv;             // argv[0]: "h5i", or an absolute path
-  std::map<std::string, std::string> env;    // the whole environment besides PATH
+  std::map<std::string, std::string> env;    // the whole environment besides `path`
+  std::string path = "/usr/local/bin:/usr/bin:/bin";
   std::string cwd = "/";
   std::string input;                         // standard input; /dev/null when empty
   std::vector<int> closed;                   // of 0, 1, 2: closed before exec

@@ -340,3 +340,18 @@ TEST_CASE("a run with a home of three hundred characters works") {
     CHECK(e.status == 4);
   }
 }
+
+TEST_CASE("a folder of PATH that may not be entered hides no program of a later one") {
+  everywhere([](RunWorld& w, const MadeBox& b) {
+    auto paths = w.box(b);
+    std::filesystem::create_directories(paths.work() + "/closed");
+    give(paths.work(), w.uid());
+    chmod((paths.work() + "/closed").c_str(), 0);
+    Program p = w.sh("fix", "exit 4");
+    p.path = paths.work() + "/closed:/usr/bin:/bin";
+    CHECK(run(p).status == 4);
+    p = w.h5i({"box", "run", "fix", "--", "no-such-program"});
+    p.path = "/usr/bin:/bin";
+    CHECK(run(p).status == 127);
+  });
+}
