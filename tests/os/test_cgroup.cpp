@@ -1,6 +1,8 @@
 #include "core/os/cgroup.hpp"
 
 #include <dirent.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -70,4 +72,23 @@ TEST_CASE("flat keyed files and names of groups", "[os][cgroup]") {
   CHECK(os::flat_keyed("user_usec_more 12\n", "user_usec") == 0);
   CHECK(os::flat_keyed("", "x") == 0);
   for (const char* bad : {"", ".", "..", "a/b", ".hidden"}) CHECK_FALSE(os::make_cgroup("/nonexistent", bad, {}));
+}
+
+TEST_CASE("a group whose limit cannot be written is taken away again", "[os][cgroup]") {
+  // An ordinary directory stands in for a group: it has no control files.
+  char base[] = "/tmp/h5i-test-cgroup-XXXXXX";
+  REQUIRE(mkdtemp(base));
+  CHECK_FALSE(os::make_cgroup(base, "h5i-a", {{"pids.max", "64"}}));
+  CHECK(count_directories(base) == 0);
+  CHECK_FALSE(os::make_cgroup(base, "h5i-a", {{"../pids.max", "64"}}));
+  CHECK(count_directories(base) == 0);
+  auto made = os::make_cgroup(base, "h5i-a", {});
+  REQUIRE(made);
+  CHECK(count_directories(base) == 1);
+  CHECK_FALSE(os::make_cgroup(base, "h5i-a", {}));
+  auto usage = os::cgroup_usage(*made);
+  CHECK(usage.user_us == 0);
+  CHECK(os::remove_cgroup(*made));
+  CHECK(os::remove_cgroup(*made));  // gone already: what was asked for is so
+  CHECK(rmdir(base) == 0);
 }
