@@ -71,14 +71,17 @@ Result<void> copy_window_size(int from, int master) {
 
 std::string_view hygiene() {
   // CAN and ST end an unfinished sequence or string; then modes, each by its own reset (a full reset would clear the
-  // screen). ESC 7 / ESC 8 keep the cursor where it is while the scrolling region is given back.
+  // screen). Leaving the alternate screen restores a saved cursor even where there is nothing to leave, and giving the
+  // scrolling region back sends the cursor home: ESC 7 and ESC 8 keep it in place. Origin mode and insertion are left
+  // to the soft reset, because switching origin mode off by itself sends the cursor home too.
   return "\x18\x1b\\"
-         "\x1b[?1049l\x1b[?47l"
+         "\x1b"
+         "7\x1b[?1049l\x1b[?47l"
          "\x1b[?9l\x1b[?1000l\x1b[?1001l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l"
          "\x1b[?2004l\x1b[?1l\x1b>\x1b[<u\x1b[>4m"
-         "\x1b"
+         "\x1b[!p\x1b"
          "7\x1b[r\x1b"
-         "8\x1b[?6l\x1b[?7h\x1b[4l\x1b[20l\x1b[?5l"
+         "8\x1b[?7h\x1b[4l\x1b[20l\x1b[?5l"
          "\x1b(B\x1b)B\x0f\x1b[0m\x1b[?25h";
 }
 
