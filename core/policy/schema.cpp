@@ -416,8 +416,9 @@ class Reader {
     if (name == "cpus") {
       double v = n.kind == Node::Kind::INTEGER ? static_cast<double>(n.integer) : n.real;
       if (n.kind != Node::Kind::INTEGER && n.kind != Node::Kind::REAL) return expected(n, key, "a number of processors, for example 2 or 0.5");
-      double hundredths = v * 100;
-      if (v < 0.01 || v > kMaxCpus || hundredths != static_cast<double>(static_cast<int64_t>(hundredths + 0.5)))
+      bool in_range = v >= 0.01 && v <= kMaxCpus;  // false for TOML's nan and inf too, before anything is converted
+      double hundredths = in_range ? v * 100 : 0;
+      if (!in_range || hundredths != static_cast<double>(static_cast<int64_t>(hundredths + 0.5)))
         return fault(Errc::POLICY_VALUE, n.at, "`" + key + "` does not take " + n.text, "0.01 to 4096, in hundredths");
       s.value = n.kind == Node::Kind::INTEGER ? Json(n.integer) : v == static_cast<double>(static_cast<int64_t>(v)) ? Json(static_cast<int64_t>(v)) : Json(v);
       return put("resources." + name, std::move(s));

@@ -68,6 +68,11 @@ TEST_CASE("YAML that means something elsewhere than where it stands is refused")
 TEST_CASE("TOML by the same limits") {
   refuses("a = \n", "policy.parse", "env.toml:1", true);
   refuses("[profiles.p]\n[profiles.p]\n", "policy.parse", "", true);
+  refuses("[@@@@]\n", "policy.parse", "", true);
+  refuses("\xc3\xbc = 1\n", "policy.parse", "beyond ASCII", true);
+  refuses("a = 1 \xcb\x8f\n", "policy.parse", "beyond ASCII", true);
+  refuses("a = \"\"\"x\\\n  \xc3\xbc\"\"\"\n", "policy.parse", "beyond ASCII", true);
+  CHECK(read_toml("\"\xc3\xbc\" = '\xc3\xbc' # \xc3\xbc\nb = \"\"\"\n\xc3\xbc \\\n  x\"\"\"\n", "f"));
   refuses("[profiles.p]\nextends = 'a'\nextends = 'b'\n", "policy.parse", "env.toml:3", true);
   refuses(std::string("a = '\xff'\n"), "policy.parse", "UTF-8", true);
   refuses("profiles = 1979-05-27\n", "policy.type", "a map", true);
@@ -104,6 +109,10 @@ TEST_CASE("nesting is bounded before it costs stack") {
   refuses(dotted + " = 1\n", "policy.limit", "16", true);
   refuses("[" + dotted + "]\n", "policy.limit", "16", true);
   refuses("x = { " + dotted + " = 1 }\n", "policy.limit", "16", true);
+  for (const char* close : {"\"\"\"\"", "\"\"\"\"\"", "", "'"}) {  // quotes before the closing three hide nothing
+    std::string q(3, close[0]);
+    refuses("x = { y = " + q + "z" + close + ", " + dotted + " = 1 }\n", "policy.limit", "16", true);
+  }
   // Dots and brackets in strings and comments are none.
   CHECK(read_toml("a = 'a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a' # [[[[[[[[[[[[[[[[[[[[\nb = \"\"\"\n[[[[[[[[[[[[[[[[[[[[[[\n\"\"\"\n", "f"));
 }
@@ -239,6 +248,7 @@ TEST_CASE("sizes, counts and durations take their own units") {
   refuses(profile("resources: { cpus: 0 }"), "policy.value", "4096");
   refuses(profile("resources: { cpus: 0.001 }"), "policy.value", "hundredths");
   refuses(profile("resources: { cpus: -1 }"), "policy.value", "4096");
+  for (const char* v : {"nan", "inf", "-inf", "1e308"}) refuses(std::string("[profiles.p.resources]\ncpus = ") + v + "\n", "policy.value", "4096", true);
   CHECK(read(profile("resources: { cpus: 0.5, output: 0, fsize: 1G, disk: 8G, inodes: 500k, cpu: 10m }")).errors.empty());
 }
 

@@ -544,11 +544,12 @@ TEST_CASE("explain names each field's value, origin and keeper") {
   auto r = resolve(input(body("tools: [git]\n    resources: { mem: 1G }\n    secrets: { K: }")));
   REQUIRE(r);
   std::set<std::string> seen;
-  for (const FieldLine& f : explain_fields(*r, {"resources.mem"})) {
+  for (const FieldLine& f : explain_fields(*r, {"resources.mem"}, {"resources.mem", "resources.wall"})) {
     seen.insert(f.field);
     if (f.field == "tools") CHECK((f.value == "git" && f.state == "core" && f.origin == "p (.h5i/env.yaml:3:12)"));
     if (f.field == "resources.mem") CHECK((f.value == "1G" && f.state == "not enforced"));
     if (f.field == "resources.procs") CHECK((f.value == "256" && f.state == "enforced" && f.origin == "default (built-in)"));
+    if (f.field == "resources.wall") CHECK(f.state == "in part");
     if (f.field == "secrets") CHECK(f.state == "refused");
   }
   for (const char* f : {"tools", "resources.mem", "fs.read", "net.mode", "secrets", "audit.capture"}) CHECK(seen.count(f));
