@@ -123,6 +123,13 @@ Escape terminal_sequence(std::string_view t, size_t i) {
   return {};
 }
 
+Escape colour_sequence(std::string_view t, size_t i) {
+  Escape e = terminal_sequence(t, i);
+  if (e.length == 0) return e;
+  char last = t[i + e.length - 1];
+  return last == 'm' || last == 'K' || last == 'J' ? e : Escape{};
+}
+
 bool between_ascii(std::string_view t, size_t i) {
   auto printable_or_edge = [&](size_t k) {
     return k >= t.size() || (t[k] >= 0x20 && t[k] < 0x7f) || t[k] == '\n' || t[k] == '\r';

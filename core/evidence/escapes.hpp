@@ -18,6 +18,9 @@ Escape percent_escape(std::string_view t, size_t i);
 Escape backslash_escape(std::string_view t, size_t i);
 // ESC [ 0 ; 3 1 m and its kind (CSI, ECMA-48), at most 32 bytes. Strings such as a title are text, not dropped.
 Escape terminal_sequence(std::string_view t, size_t i);
+// Only those that colour or erase, as tools print them inside words. Their last letter begins no credential, so that
+// taking such a sequence out cannot take the beginning of one with it.
+Escape colour_sequence(std::string_view t, size_t i);
 // The zero byte at t[i] is half a character of UTF-16: it stands alone beside printable ASCII.
 bool between_ascii(std::string_view t, size_t i);
 

@@ -1,7 +1,8 @@
 #include "core/evidence/exact.hpp"
 
+#include <algorithm>
 #include <cstring>
-#include <set>
+#include <tuple>
 
 #include "core/base/text.hpp"
 #include "core/evidence/escapes.hpp"
@@ -41,14 +42,16 @@ struct ExactMatcher::View {
   size_t hold;                     // an escape that is not whole yet begins here
   bool decoded = false;
 
-  View(std::string_view t, Mode mode, bool final) : hold(t.size()) {
+  // `drop`: terminal sequences are taken out. A value may begin with what would be the last letter of one, so both are
+  // looked at.
+  View(std::string_view t, Mode mode, bool drop, bool final) : hold(t.size()) {
     bytes.reserve(t.size());
     from.reserve(t.size());
     to.reserve(t.size());
     bool line_begins = false;
     for (size_t i = 0; i < t.size();) {
       Escape e = mode == PERCENT ? percent_escape(t, i) : mode == ESCAPES ? backslash_escape(t, i) : Escape{};
-      if (e.length == 0 && !e.incomplete) e = terminal_sequence(t, i);
+      if (drop && e.length == 0 && !e.incomplete) e = terminal_sequence(t, i);
       if (e.incomplete && !final) {
         hold = i;
         return;
@@ -88,7 +91,7 @@ ExactMatcher::~ExactMatcher() {
 
 void ExactMatcher::add_value(std::string_view value) {
   // As the text is looked at: without line breaks and what they indent.
-  std::string whole = View(value, View::PLAIN, true).bytes;
+  std::string whole = View(value, View::PLAIN, false, true).bytes;
   std::vector<std::string> parts;
   if (whole.size() <= kPiece) {
     parts.push_back(whole);
@@ -99,7 +102,7 @@ void ExactMatcher::add_value(std::string_view value) {
   if (whole.size() < value.size())
     for (size_t i = 0; i < value.size();) {
       size_t end = std::min(value.find('\n', i), value.size());
-      std::string line = View(value.substr(i, end - i), View::PLAIN, true).bytes;
+      std::string line = View(value.substr(i, end - i), View::PLAIN, false, true).bytes;
       if (line.size() >= kMinLine && line.size() <= kPiece) parts.push_back(line);
       i = end + 1;
     }
@@ -171,15 +174,25 @@ Sightings ExactMatcher::match(std::string_view text, bool final) const {
   Sightings out;
   out.hold = out.look_again = text.size();
   if (patterns_.empty() || text.empty()) return out;
-  match_view(View(text, View::PLAIN, final), "EXACT", false, out);
-  if (text.find('%') != std::string_view::npos) {
-    View v(text, View::PERCENT, final);
-    if (v.decoded || v.hold < text.size()) match_view(v, "EXACT_PERCENT", true, out);
+  bool sequences = text.find('\x1b') != std::string_view::npos;
+  for (bool drop : {false, true}) {
+    if (drop && !sequences) break;
+    match_view(View(text, View::PLAIN, drop, final), "EXACT", false, out);
+    if (text.find('%') != std::string_view::npos) {
+      View v(text, View::PERCENT, drop, final);
+      if (v.decoded || v.hold < text.size()) match_view(v, "EXACT_PERCENT", true, out);
+    }
+    if (text.find('\\') != std::string_view::npos) {
+      View v(text, View::ESCAPES, drop, final);
+      if (v.decoded || v.hold < text.size()) match_view(v, "EXACT_ESCAPED", true, out);
+    }
   }
-  if (text.find('\\') != std::string_view::npos) {
-    View v(text, View::ESCAPES, final);
-    if (v.decoded || v.hold < text.size()) match_view(v, "EXACT_ESCAPED", true, out);
-  }
+  // What stands there in both forms is one.
+  auto key = [](const Sighting& x) { return std::tuple(x.begin, x.end, std::string_view(x.rule)); };
+  std::sort(out.found.begin(), out.found.end(), [&](const Sighting& a, const Sighting& b) { return key(a) < key(b); });
+  out.found.erase(std::unique(out.found.begin(), out.found.end(),
+                              [&](const Sighting& a, const Sighting& b) { return key(a) == key(b); }),
+                  out.found.end());
   if (final) out.hold = text.size();
   out.look_again = out.hold;
   return out;

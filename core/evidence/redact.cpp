@@ -23,7 +23,7 @@ struct Plain {
 
   Plain(std::string_view t, bool final) : end(t.size()) {
     for (size_t i = 0; i < t.size();) {
-      Escape e = terminal_sequence(t, i);
+      Escape e = colour_sequence(t, i);
       if (e.incomplete && !final) {
         end = i;
         break;
@@ -92,7 +92,7 @@ struct Redactor::Impl {
   // The character that a pattern sees before position i > 0; 0 after a terminal sequence.
   char character_before(size_t i) const {
     size_t esc = buffer.rfind('\x1b', i - 1);
-    if (esc != std::string::npos && esc + terminal_sequence(buffer, esc).length == i) return 0;
+    if (esc != std::string::npos && esc + colour_sequence(buffer, esc).length == i) return 0;
     return buffer[i - 1] == '\0' && i > 1 ? buffer[i - 2] : buffer[i - 1];
   }
 

@@ -161,6 +161,17 @@ TEST_CASE("a known value is scrubbed in every form, cut at every place") {
   }
 }
 
+TEST_CASE("a terminal sequence hides neither a value nor a credential that begins with its last letter") {
+  CHECK(at_once("\x1b[ hunter22\n", {"hunter22"}) == "\x1b[ ‹redacted›\n");
+  CHECK(at_once("\x1b[1mmine1234\n", {"mine1234"}) == "\x1b[1m‹redacted›\n");
+  CHECK(at_once("\x1b[1mine1234\n", {"mine1234"}) == "\x1b[1‹redacted›\n");
+  Dice d(5);
+  std::string body = d.pick(kAlnumChars, 36);
+  std::string prefix = std::string("gh") + "p_";
+  CHECK(redact("\x1b[" + prefix + body + "\n") == "\x1b[" + prefix + "‹redacted›\n");
+  CHECK(redact("\x1b[1" + prefix + body + "\n") == "\x1b[1" + prefix + "‹redacted›\n");
+}
+
 TEST_CASE("values overlap, repeat and are too short") {
   std::map<std::string, uint64_t> counts;
   Redactor r({"abcd", "cdef", "xyz", ""});
