@@ -3,8 +3,9 @@
 #undef NDEBUG
 namespace h5i::policy {
 struct TomlAssertion {};
+[[noreturn, gnu::noinline]] static void toml_assertion() { throw TomlAssertion{}; }
 }  // namespace h5i::policy
-#define TOML_ASSERT(expr) ((expr) ? static_cast<void>(0) : throw ::h5i::policy::TomlAssertion{})
+#define TOML_ASSERT(expr) ((expr) ? static_cast<void>(0) : ::h5i::policy::toml_assertion())
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>

@@ -109,7 +109,7 @@ TEST_CASE("nesting is bounded before it costs stack") {
   refuses(dotted + " = 1\n", "policy.limit", "16", true);
   refuses("[" + dotted + "]\n", "policy.limit", "16", true);
   refuses("x = { " + dotted + " = 1 }\n", "policy.limit", "16", true);
-  for (const char* close : {"\"\"\"\"", "\"\"\"\"\"", "", "'"}) {  // quotes before the closing three hide nothing
+  for (const char* close : {R"("""")", R"(""""")", "''''", "'''''"}) {  // quotes before the closing three hide nothing
     std::string q(3, close[0]);
     refuses("x = { y = " + q + "z" + close + ", " + dotted + " = 1 }\n", "policy.limit", "16", true);
   }
