@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <sstream>
 #include <string>
 
 #include "core/os/fs.hpp"
@@ -24,6 +25,14 @@ Result<void> write_proc(const std::string& path, std::string_view text) {
 }
 
 }  // namespace
+
+std::string identity_lines(const std::string& own_map) {
+  std::istringstream in(own_map);
+  std::string out;
+  for (uint64_t inside, outside, count; in >> inside >> outside >> count;)
+    out += std::to_string(inside) + " " + std::to_string(inside) + " " + std::to_string(count) + "\n";
+  return out;
+}
 
 std::optional<uint64_t> namespace_flag(std::string_view name) {
   for (const NamespaceKind& k : kNamespaces)
@@ -42,12 +51,17 @@ Result<uint64_t> namespace_id(pid_t pid, std::string_view name) {
 Result<void> write_id_map(pid_t pid, const IdMap& m) {
   std::string base = "/proc/" + std::to_string(pid) + "/";
   auto line = [](auto inside, auto outside) { return std::to_string(inside) + " " + std::to_string(outside) + " 1"; };
+  if (m.whole) {
+    const std::string uids = identity_lines(H5I_TRY(read_file("/proc/self/uid_map", 1 << 16)));
+    const std::string gids = identity_lines(H5I_TRY(read_file("/proc/self/gid_map", 1 << 16)));
+    H5I_TRY(write_proc(base + "uid_map", uids));
+    return write_proc(base + "gid_map", gids);
+  }
   // Since CVE-2014-8989 an unprivileged gid_map needs setgroups denied. It is denied for root's boxes too: what the
   // spawner itself dropped must not come back.
-  if (!m.whole) H5I_TRY(write_proc(base + "setgroups", "deny"));
-  constexpr const char* kWhole = "0 0 4294967295";
-  H5I_TRY(write_proc(base + "uid_map", m.whole ? std::string(kWhole) : line(m.inside_uid, m.outside_uid)));
-  return write_proc(base + "gid_map", m.whole ? std::string(kWhole) : line(m.inside_gid, m.outside_gid));
+  H5I_TRY(write_proc(base + "setgroups", "deny"));
+  H5I_TRY(write_proc(base + "uid_map", line(m.inside_uid, m.outside_uid)));
+  return write_proc(base + "gid_map", line(m.inside_gid, m.outside_gid));
 }
 
 Result<UniqueFd> idmap_namespace(uid_t uid, gid_t gid) {

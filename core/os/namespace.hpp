@@ -29,8 +29,12 @@ Result<uint64_t> namespace_id(pid_t pid, std::string_view name);
 // A user namespace whose map says: id 0 on the disk is `uid`/`gid`. Only for MOUNT_ATTR_IDMAP; nothing lives in it.
 Result<UniqueFd> idmap_namespace(uid_t uid, gid_t gid);
 
-// Writes /proc/PID/{setgroups,uid_map,gid_map}. setgroups is denied first unless the map is the whole identity range
-// that only root may write (`whole`).
+// From a map as /proc/self/uid_map shows it, the one that keeps every id that exists here ("0 100000 65536" becomes
+// "0 0 65536"): in a container not all of them do. Pure.
+std::string identity_lines(const std::string& own_map);
+
+// Writes /proc/PID/{setgroups,uid_map,gid_map}. setgroups is denied first unless every id that exists here
+// is kept, which only root may ask for (`whole`).
 struct IdMap {
   uid_t inside_uid = 0, outside_uid = 0;
   gid_t inside_gid = 0, outside_gid = 0;

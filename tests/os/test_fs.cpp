@@ -103,6 +103,12 @@ KERNEL_TEST("namespaces are told apart by number", "[os][namespace]") {
   KCHECK(*os::namespace_flag("mnt") == CLONE_NEWNS);
 }
 
+TEST_CASE("an identity map keeps the ids that exist here and no others", "[os][namespace]") {
+  CHECK(os::identity_lines("         0          0 4294967295\n") == "0 0 4294967295\n");
+  CHECK(os::identity_lines("0 1000 1\n1 100000 65536\n") == "0 0 1\n1 1 65536\n");
+  CHECK(os::identity_lines("").empty());
+}
+
 TEST_CASE("landlock's attribute has the size and rights of its ABI", "[os][landlock]") {
   namespace ll = os::landlock;
   CHECK(ll::attr_size(1) == 8);
