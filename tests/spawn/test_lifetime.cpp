@@ -236,9 +236,12 @@ KERNEL_TEST("how a program ended is told apart: status, signal, not found, not e
     KCHECK_SAYS(o.result.code == 126 && o.result.exec_errno == EACCES, o.text());
     p = base();
     set_shell(p, "exit 0");
-    p["exec"] = json::Array{Json("/usr/no/such"), Json("/usr/bin/sh/x"), Json("/usr/bin/sh")};
+    p["exec"] = json::Array{Json("/usr/no/such"), Json("/usr/bin/sh/x"), Json("/usr/share"), Json("/usr/bin/sh")};
     o = run_once(p);
     KCHECK_SAYS(o.ok(), o.text());
+    p["exec"] = json::Array{Json("/usr/share"), Json("/usr/no/such")};
+    o = run_once(p);
+    KCHECK_SAYS(o.result.code == 126 && o.result.exec_errno == EACCES, o.text());
     p = base();
     set_shell(p, "head -c 3000000 /dev/zero; head -c 1000 /dev/zero >&2");
     o = run_once(p);
