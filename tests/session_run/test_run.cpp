@@ -217,6 +217,24 @@ TEST_CASE("a reader that never reads, or that is gone, does not hold up the dead
   CHECK(r.wall_ms < 6000);
 }
 
+TEST_CASE("a command whose reader goes away ends as in any pipeline, and a closed stdout is no place to write to") {
+  Sandbox s;
+  Ran r = s.start({"/bin/sh", "-c", s.root + "/bin/h5i box run --status-fd 9 test -- yes | head -1"}, {}, 0, "/dev/null", true);
+  CHECK(r.out == "y\n");
+  CHECK(r.report["exit_status"].integer() == 128 + SIGPIPE);
+  CHECK(r.wall_ms < 30000);
+
+  r = s.start({"/bin/sh", "-c", "exec " + s.root + "/bin/h5i box run --status-fd 9 test -- sh -c 'echo lost; echo seen >&2' >&-"}, {}, 0,
+              "/dev/null", true);
+  CHECK(r.exit_status == 0);
+  CHECK(r.out.empty());
+  CHECK(r.err == "seen\n");
+  auto receipts = s.records("receipt");
+  REQUIRE(receipts.size() == 2);
+  CHECK(receipts[1]["body"]["output"]["stdout"]["bytes"].integer() == 5);
+  CHECK(evidence::verify_chain(s.box() + "/log.jsonl"));  // and nothing of the output landed in the log
+}
+
 TEST_CASE("output beyond the limit is shown and counted, not kept, and takes no memory") {
   Sandbox s;
   s.set_profile([](Json& p) { p["resources"]["output"] = 1000; });
