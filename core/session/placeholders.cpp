@@ -30,7 +30,8 @@ std::vector<std::string> names_to_be_made(const Json& plan, const std::string& w
 
 std::vector<std::string> remove_placeholders(const UniqueFd& work, const std::vector<std::string>& names) {
   std::vector<std::string> deepest_first = names, removed;
-  std::sort(deepest_first.begin(), deepest_first.end(), [](auto& a, auto& b) { return a.size() != b.size() ? a.size() > b.size() : a < b; });
+  std::sort(deepest_first.begin(), deepest_first.end(),
+            [](auto& a, auto& b) { return a.size() != b.size() ? a.size() > b.size() : a < b; });
   for (const std::string& name : deepest_first) {
     size_t slash = name.rfind('/');
     auto parent = os::open_directory_beneath(work, slash == std::string::npos ? "." : name.substr(0, slash));
@@ -39,8 +40,10 @@ std::vector<std::string> remove_placeholders(const UniqueFd& work, const std::ve
     struct stat st {};
     if (::fstatat(parent->get(), last.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
     bool gone = false;
-    if (S_ISDIR(st.st_mode)) gone = ::unlinkat(parent->get(), last.c_str(), AT_REMOVEDIR) == 0;  // fails unless it is empty
-    if (S_ISREG(st.st_mode) && st.st_size == 0 && st.st_nlink == 1) gone = ::unlinkat(parent->get(), last.c_str(), 0) == 0;
+    if (S_ISDIR(st.st_mode))
+      gone = ::unlinkat(parent->get(), last.c_str(), AT_REMOVEDIR) == 0;  // fails unless it is empty
+    if (S_ISREG(st.st_mode) && st.st_size == 0 && st.st_nlink == 1)
+      gone = ::unlinkat(parent->get(), last.c_str(), 0) == 0;
     if (gone) removed.push_back(name);
   }
   return removed;

@@ -40,7 +40,8 @@ int main(int argc, char** argv) {
       if (!filter) return fprintf(stderr, "bake: %s\n", filter.error().text.c_str()), 1;
       std::string name = "kErrnos_" + std::string(arch_name(arch)) + (unix_sockets ? "_unix" : "");
       tables += "constexpr BakedErrno " + name + "[] = {";
-      for (auto [number, value] : filter->errnos) tables += "{" + std::to_string(number) + "," + std::to_string(value) + "},";
+      for (auto [number, value] : filter->errnos)
+        tables += "{" + std::to_string(number) + "," + std::to_string(value) + "},";
       tables += "};\n";
       rows += std::string("    {Arch::") + (arch == Arch::X86_64 ? "X86_64" : "AARCH64") + ", " +
               (unix_sockets ? "true" : "false") + ",\n     \"" + base64(filter->bytes()) + "\",\n     \"" +

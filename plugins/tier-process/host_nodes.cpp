@@ -34,7 +34,8 @@ Fd parent_directory(const Placeholder& p, std::string& last) {
   constexpr int kDirectory = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   std::vector<std::string> names = components(p.relative);
   Fd at(open(p.root.c_str(), kDirectory));
-  for (size_t i = 0; i + 1 < names.size() && at.get() >= 0; i++) at = Fd(openat(at.get(), names[i].c_str(), kDirectory));
+  for (size_t i = 0; i + 1 < names.size() && at.get() >= 0; i++)
+    at = Fd(openat(at.get(), names[i].c_str(), kDirectory));
   last = names.empty() ? "" : names.back();
   return at;
 }
@@ -74,7 +75,8 @@ int remove_tree(const std::string& path) { return remove_at(AT_FDCWD, path.c_str
 
 sdk::Status prepare_private_dirs(const Request& request) {
   if (request.private_dirs.empty()) return {};
-  for (const std::string& path : {request.private_root, join(request.private_root, "cache"), join(request.private_root, "scratch")})
+  for (const std::string& path :
+       {request.private_root, join(request.private_root, "cache"), join(request.private_root, "scratch")})
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return sdk::system_failure("mkdir " + path);
   for (const PrivateDir& directory : request.private_dirs) {
     std::string path = private_source(request, directory);
@@ -93,8 +95,9 @@ sdk::Result<Placeholders> Placeholders::make(const std::vector<Placeholder>& wan
     std::string last;
     Fd parent = parent_directory(p, last);
     if (parent.get() < 0) return sdk::system_failure("placeholder " + join(p.root, p.relative));
-    int r = p.directory ? mkdirat(parent.get(), last.c_str(), 0755)
-                        : openat(parent.get(), last.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int r = p.directory
+                ? mkdirat(parent.get(), last.c_str(), 0755)
+                : openat(parent.get(), last.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (r < 0 && errno == EEXIST) continue;  // it was made for another name, or came in between
     if (r < 0) return sdk::system_failure("placeholder " + join(p.root, p.relative));
     if (!p.directory) close(r);

@@ -18,7 +18,7 @@ struct Node {
 class HostView {
  public:
   virtual ~HostView() = default;
-  virtual Node look(const std::string& path) const = 0;              // never follows the last component
+  virtual Node look(const std::string& path) const = 0;                // never follows the last component
   virtual std::string link_target(const std::string& path) const = 0;  // empty when it cannot be read
   virtual std::vector<std::string> names(const std::string& directory) const = 0;
   virtual std::string small_file(const std::string& path) const = 0;  // at most 64 KiB; empty when it cannot be read

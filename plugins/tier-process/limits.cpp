@@ -14,7 +14,9 @@ constexpr uint64_t kMaxFiles = 65536;
 constexpr uint64_t kCpuGrace = 2;
 constexpr uint64_t kCpuPeriodUs = 100000;
 
-Object rlimit(const char* name, uint64_t soft, uint64_t hard) { return {{"name", name}, {"soft", soft}, {"hard", hard}}; }
+Object rlimit(const char* name, uint64_t soft, uint64_t hard) {
+  return {{"name", name}, {"soft", soft}, {"hard", hard}};
+}
 
 bool controls(const json::Value& cgroup, std::string_view controller) {
   const json::Array& list = cgroup["controllers"].array();
@@ -29,7 +31,8 @@ std::string mebibytes(uint64_t bytes) { return std::to_string(bytes >> 20) + " M
 sdk::Result<Limits> build_limits(const Request& request, const HostFacts& facts) {
   const Resources& r = request.resources;
   Limits out;
-  bool memory = controls(facts.cgroup, "memory"), pids = controls(facts.cgroup, "pids"), cpu = controls(facts.cgroup, "cpu");
+  bool memory = controls(facts.cgroup, "memory"), pids = controls(facts.cgroup, "pids"),
+       cpu = controls(facts.cgroup, "cpu");
   auto unheld = [&](const char* field, const char* reason, std::string detail) {
     out.not_enforced.push_back({field, reason, std::move(detail)});
   };
@@ -40,11 +43,13 @@ sdk::Result<Limits> build_limits(const Request& request, const HostFacts& facts)
     files["memory.swap.max"] = "0";
     files["memory.oom.group"] = "1";
   } else {
-    // DATA counts what a process may write in private; AS would refuse the large reservations of runtimes that use little.
+    // DATA counts what a process may write in private; AS would refuse the large reservations of runtimes that use
+    // little.
     out.rlimits.push_back(rlimit("data", r.mem, r.mem));
     unheld("resources.mem", "per-process",
-           "no memory cgroup here: each process is held to " + mebibytes(r.mem) + " of private memory by RLIMIT_DATA, at worst " +
-               std::to_string(r.procs) + " times that together; shared memory and memfds are not counted, files in memory (/tmp, "
+           "no memory cgroup here: each process is held to " + mebibytes(r.mem) +
+               " of private memory by RLIMIT_DATA, at worst " + std::to_string(r.procs) +
+               " times that together; shared memory and memfds are not counted, files in memory (/tmp, "
                "/dev/shm, HOME) have sizes of their own");
   }
 
@@ -54,9 +59,11 @@ sdk::Result<Limits> build_limits(const Request& request, const HostFacts& facts)
   if (counts_the_box) out.rlimits.push_back(rlimit("nproc", r.procs, r.procs));
   if (!pids && !counts_the_box) {
     if (r.names("procs"))
-      return sdk::failure(H5I_E_POLICY_LIMIT_TIER,
-                          "resources.procs: no pids cgroup here, and RLIMIT_NPROC counts all processes of the user before Linux 5.14");
-    unheld("resources.procs", "no-cgroup", "no pids cgroup here, and RLIMIT_NPROC counts all processes of the user before Linux 5.14");
+      return sdk::failure(
+          H5I_E_POLICY_LIMIT_TIER,
+          "resources.procs: no pids cgroup here, and RLIMIT_NPROC counts all processes of the user before Linux 5.14");
+    unheld("resources.procs", "no-cgroup",
+           "no pids cgroup here, and RLIMIT_NPROC counts all processes of the user before Linux 5.14");
   }
 
   if (r.cpus && cpu) {
@@ -77,7 +84,8 @@ sdk::Result<Limits> build_limits(const Request& request, const HostFacts& facts)
   }
 
   if (r.fsize) out.rlimits.push_back(rlimit("fsize", *r.fsize, *r.fsize));
-  const char* disk = "what the box writes on disk is not limited here; files in memory (/tmp, /dev/shm, HOME) have sizes of their own";
+  const char* disk =
+      "what the box writes on disk is not limited here; files in memory (/tmp, /dev/shm, HOME) have sizes of their own";
   unheld("resources.disk", r.disk ? "no-backing" : "no-limit", disk);
   unheld("resources.inodes", r.inodes ? "no-backing" : "no-limit",
          "the number of files on disk is not limited here; files in memory have a limit of their own");

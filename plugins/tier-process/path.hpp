@@ -33,7 +33,8 @@ inline std::string join(std::string_view directory, std::string_view name) {
 // True for the directory itself, too.
 inline bool is_within(std::string_view path, std::string_view directory) {
   if (directory == "/") return true;
-  return path.substr(0, directory.size()) == directory && (path.size() == directory.size() || path[directory.size()] == '/');
+  return path.substr(0, directory.size()) == directory &&
+         (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
 inline std::vector<std::string> components(std::string_view path) {
@@ -53,7 +54,8 @@ inline bool parent_first(std::string_view a, std::string_view b) {
   size_t n = std::min(a.size(), b.size());
   for (size_t i = 0; i < n; i++) {
     if (a[i] == b[i]) continue;
-    unsigned x = a[i] == '/' ? 0 : static_cast<unsigned char>(a[i]), y = b[i] == '/' ? 0 : static_cast<unsigned char>(b[i]);
+    unsigned x = a[i] == '/' ? 0 : static_cast<unsigned char>(a[i]),
+             y = b[i] == '/' ? 0 : static_cast<unsigned char>(b[i]);
     return x < y;
   }
   return a.size() < b.size();

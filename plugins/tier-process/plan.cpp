@@ -10,15 +10,19 @@ using json::Object;
 
 constexpr uint64_t kRootBytes = 16u << 20, kRootInodes = 16384;  // names and small files only
 constexpr int kUmask = 022;
-// What a hostname, a name service and a program's own name look-up agree on without a network; see /etc/hosts in the box.
+// What a hostname, a name service and a program's own name look-up agree on without a network; see /etc/hosts in the
+// box.
 constexpr const char* kHostname = "box";
 constexpr uint64_t kScopeAbstractSockets = 1, kScopeSignals = 2;
 
 json::Value landlock(const HostFacts& facts, json::Array rules) {
   uint64_t scoped = facts.landlock_abi >= 6 ? kScopeAbstractSockets | kScopeSignals : 0;
   // TCP rights are left to the network namespace: a rule names one port, and the box's own loopback has all of them.
-  return Object{{"abi", facts.landlock_abi}, {"handled_fs", landlock_rights(facts.landlock_abi)}, {"handled_net", 0},
-                {"scoped", scoped}, {"rules", std::move(rules)}};
+  return Object{{"abi", facts.landlock_abi},
+                {"handled_fs", landlock_rights(facts.landlock_abi)},
+                {"handled_net", 0},
+                {"scoped", scoped},
+                {"rules", std::move(rules)}};
 }
 
 json::Value seccomp(const Request& request) {
@@ -34,14 +38,16 @@ void declare(const Request& request, const HostFacts& facts, std::vector<NotEnfo
   out.push_back({"proc.tools", "first-program-only",
                  "tools limits the program that h5i starts; what that program starts is not limited"});
   if (request.host_network) {
-    out.push_back({"net.host-loopback", "host-network", "net.mode host: services on the host's loopback are reachable"});
+    out.push_back(
+        {"net.host-loopback", "host-network", "net.mode host: services on the host's loopback are reachable"});
     if (request.unix_sockets && facts.landlock_abi < 6)
       out.push_back({"net.abstract-sockets", "landlock-abi",
                      "net.mode host with net.unix: abstract sockets of the host are reachable before Landlock ABI 6"});
   }
   if (!request.loopback.empty())
-    out.push_back({"net.loopback", "no-uplink", "this tier has no uplink: ports of the host's loopback cannot be reached from "
-                                                "a network namespace of the box"});
+    out.push_back({"net.loopback", "no-uplink",
+                   "this tier has no uplink: ports of the host's loopback cannot be reached from "
+                   "a network namespace of the box"});
 }
 
 }  // namespace
@@ -57,7 +63,8 @@ sdk::Result<Plan> build_plan(const Request& request, const HostFacts& facts, con
   unheld.insert(unheld.end(), limits.not_enforced.begin(), limits.not_enforced.end());
   unheld.insert(unheld.end(), view.not_enforced.begin(), view.not_enforced.end());
   json::Array not_enforced;
-  for (NotEnforced& n : unheld) not_enforced.push_back(Object{{"field", n.field}, {"reason", n.reason}, {"detail", n.detail}});
+  for (NotEnforced& n : unheld)
+    not_enforced.push_back(Object{{"field", n.field}, {"reason", n.reason}, {"detail", n.detail}});
 
   json::Array namespaces{"user", "mnt", "pid", "ipc", "uts", "cgroup"};
   if (!request.host_network) namespaces.push_back("net");
@@ -74,7 +81,9 @@ sdk::Result<Plan> build_plan(const Request& request, const HostFacts& facts, con
       {"tier", "process"},
       {"namespaces", std::move(namespaces)},
       {"nested_user", true},
-      {"ids", Object{{"inside_uid", request.box_uid}, {"inside_gid", request.box_gid}, {"outside_uid", request.box_uid},
+      {"ids", Object{{"inside_uid", request.box_uid},
+                     {"inside_gid", request.box_gid},
+                     {"outside_uid", request.box_uid},
                      {"outside_gid", request.box_gid}}},
       {"identity_map", false},
       {"root", Object{{"size", kRootBytes}, {"inodes", kRootInodes}}},

@@ -31,7 +31,8 @@ struct Answer {
   char step[40] = "";
 };
 
-// The body runs in a forked child, which may destroy its own process state at will. It returns the failed step, or null.
+// The body runs in a forked child, which may destroy its own process state at will. It returns the failed step, or
+// null.
 template <class Body>
 Answer in_child(Body body) {
   int pipe_fds[2];
@@ -218,7 +219,8 @@ const char* try_idmap() {
     return path;
   };
   int user = -1;
-  if (step == nullptr && (!write_file(in("uid_map"), "0 65534 1") || !write_file(in("gid_map"), "0 65534 1"))) step = "uid_map";
+  if (step == nullptr && (!write_file(in("uid_map"), "0 65534 1") || !write_file(in("gid_map"), "0 65534 1")))
+    step = "uid_map";
   if (step == nullptr && (user = open(in("ns/user"), O_RDONLY | O_CLOEXEC)) < 0) step = "user namespace";
   if (step == nullptr) {
     struct {
@@ -252,14 +254,16 @@ std::vector<Component> probe_components(const HostFacts& facts, bool as_root) {
   std::vector<Component> out;
   out.push_back(tried("user-namespace", in_child(try_user), "two levels entered and mapped"));
   out.push_back(tried("mount-namespace", in_child(try_mount), "tmpfs mounted and cloned by descriptor"));
-  out.push_back(tried("pid-namespace", in_child(try_pid), "entered with ipc, uts and cgroup; the first child is pid 1"));
+  out.push_back(
+      tried("pid-namespace", in_child(try_pid), "entered with ipc, uts and cgroup; the first child is pid 1"));
   out.push_back(tried("network-namespace", in_child(try_net), "entered, loopback up"));
   out.push_back(tried("landlock", in_child(try_landlock),
                       "ABI " + std::to_string(facts.landlock_abi) + "; a read without a rule was refused"));
   out.push_back(tried("seccomp-filter", in_child(try_seccomp), "a refused call answered as the filter said"));
   out.push_back(tried("seccomp-user-notification", in_child(try_notification), "a call was received and answered"));
   out.push_back(tried("no-new-privs", in_child(try_no_new_privs), "set and read back"));
-  if (as_root) out.push_back(tried("idmapped-mounts", in_child(try_idmap), "the file system of / takes an id-mapped mount"));
+  if (as_root)
+    out.push_back(tried("idmapped-mounts", in_child(try_idmap), "the file system of / takes an id-mapped mount"));
 
   Component group{"cgroup", facts.cgroup["available"].boolean(), {}, "", false};
   if (group.ok) {
@@ -284,11 +288,11 @@ json::Value probe_document(const std::vector<Component>& components) {
   }
   json::Array claims;
   if (available)
-    for (const char* claim : {"fs.read", "fs.write", "fs.deny", "fs.private", "net.mode", "net.unix", "resources.mem",
-                              "resources.procs", "resources.cpu", "resources.wall", "resources.fsize", "resources.output",
-                              "env.pass", "env.set", "tools"})
+    for (const char* claim :
+         {"fs.read", "fs.write", "fs.deny", "fs.private", "net.mode", "net.unix", "resources.mem", "resources.procs",
+          "resources.cpu", "resources.wall", "resources.fsize", "resources.output", "env.pass", "env.set", "tools"})
       claims.push_back(claim);
-  return json::Object{{"schema", "h5i.probe/1"}, {"tier", "process"},        {"available", available},
+  return json::Object{{"schema", "h5i.probe/1"},       {"tier", "process"},           {"available", available},
                       {"components", std::move(rows)}, {"claims", std::move(claims)}, {"missing", std::move(missing)}};
 }
 

@@ -11,7 +11,8 @@ namespace {
 constexpr std::string_view kWork = "$WORK";
 
 sdk::Failure bad_path(std::string_view field, std::string_view path) {
-  return sdk::failure(H5I_E_POLICY_PATH, std::string(field) + ": " + std::string(path) + " is not an absolute, normal path");
+  return sdk::failure(H5I_E_POLICY_PATH,
+                      std::string(field) + ": " + std::string(path) + " is not an absolute, normal path");
 }
 
 sdk::Result<std::string> expanded(std::string_view field, const json::Value& value, const std::string& work) {
@@ -86,7 +87,8 @@ sdk::Status read_ids(const json::Value& ids, Request& out) {
   if (out.box_uid == 0) return sdk::failure(H5I_E_INVALID, "ids.box_uid: a box never runs as the host's root");
   if (out.uid != 0 && (out.box_uid != out.uid || out.box_gid != out.gid))
     return sdk::failure(H5I_E_INVALID, "ids: only root can give a box another id than its own");
-  if (out.uid == 0 && out.box_gid == 0) return sdk::failure(H5I_E_INVALID, "ids.box_gid: a box never has the host's group 0");
+  if (out.uid == 0 && out.box_gid == 0)
+    return sdk::failure(H5I_E_INVALID, "ids.box_gid: a box never has the host's group 0");
   return {};
 }
 
@@ -106,17 +108,21 @@ sdk::Status read_command(const json::Value& command, Request& out) {
 
 }  // namespace
 
-bool Resources::names(std::string_view field) const { return std::find(named.begin(), named.end(), field) != named.end(); }
+bool Resources::names(std::string_view field) const {
+  return std::find(named.begin(), named.end(), field) != named.end();
+}
 
 sdk::Result<Request> read_request(const json::Value& document) {
-  if (document["schema"].string() != "h5i.run/1") return sdk::failure(H5I_E_INVALID, "request: schema h5i.run/1 expected");
+  if (document["schema"].string() != "h5i.run/1")
+    return sdk::failure(H5I_E_INVALID, "request: schema h5i.run/1 expected");
   const json::Value& profile = document["policy"]["profile"];
   if (!profile.is_object()) return sdk::failure(H5I_E_INVALID, "request: policy.profile is missing");
   Request out;
 
   const json::Value& where = document["paths"];
   out.work = H5I_SDK_TRY(own_path(where, "work"));
-  if (out.work.empty() || out.work == "/") return sdk::failure(H5I_E_INVALID, "paths.work: the box's directory expected");
+  if (out.work.empty() || out.work == "/")
+    return sdk::failure(H5I_E_INVALID, "paths.work: the box's directory expected");
   out.git = H5I_SDK_TRY(own_path(where, "git"));
   out.spool = H5I_SDK_TRY(own_path(where, "spool"));
   out.private_root = H5I_SDK_TRY(own_path(where, "private"));

@@ -13,13 +13,14 @@ sdk::Result<sdk::Outcome> outcome_of(const sdk::SpawnResult& result) {
   const h5i_spawn_result& raw = result.raw;
   if (raw.exec_errno != 0) {
     bool absent = raw.exec_errno == ENOENT || raw.exec_errno == ENOTDIR;
-    return sdk::failure(absent ? H5I_E_EXEC_NOT_FOUND : H5I_E_EXEC_NOT_EXECUTABLE, std::string("exec: ") + strerror(raw.exec_errno),
-                        raw.exec_errno);
+    return sdk::failure(absent ? H5I_E_EXEC_NOT_FOUND : H5I_E_EXEC_NOT_EXECUTABLE,
+                        std::string("exec: ") + strerror(raw.exec_errno), raw.exec_errno);
   }
   if (raw.setup_errno != 0 || raw.status == H5I_OUTCOME_SETUP_FAILED)
-    return sdk::failure(H5I_E_TIER_SETUP,
-                        "set-up of the box failed at: " + std::string(raw.setup_text, strnlen(raw.setup_text, sizeof raw.setup_text)),
-                        raw.setup_errno);
+    return sdk::failure(
+        H5I_E_TIER_SETUP,
+        "set-up of the box failed at: " + std::string(raw.setup_text, strnlen(raw.setup_text, sizeof raw.setup_text)),
+        raw.setup_errno);
   int32_t reason = raw.status == H5I_OUTCOME_TIMEOUT     ? static_cast<int32_t>(H5I_E_RUN_DEADLINE)
                    : raw.status == H5I_OUTCOME_VIOLATION ? static_cast<int32_t>(H5I_E_RUN_VIOLATION)
                    : raw.status == H5I_OUTCOME_CANCELLED ? static_cast<int32_t>(H5I_E_CANCELLED)

@@ -120,7 +120,10 @@ json::Value inside(const json::Value& plan, const std::vector<Act>& acts) {
 json::Value outside(const Request& request, const std::vector<Act>& acts) {
   return Object{{"schema", "h5i.plan/1"},
                 {"tier", "process"},
-                {"ids", Object{{"inside_uid", request.uid}, {"inside_gid", request.gid}, {"outside_uid", request.uid}, {"outside_gid", request.gid}}},
+                {"ids", Object{{"inside_uid", request.uid},
+                               {"inside_gid", request.gid},
+                               {"outside_uid", request.uid},
+                               {"outside_gid", request.gid}}},
                 {"cwd", "/"},
                 {"env", Object{}},
                 {"capabilities", "keep"},
@@ -138,9 +141,10 @@ sdk::Result<std::vector<Line>> perform(const sdk::Host& host, const json::Value&
   }
   const h5i_spawn_result& raw = ended->raw;
   if (raw.setup_errno != 0 || raw.status == H5I_OUTCOME_SETUP_FAILED)
-    return sdk::failure(H5I_E_TIER_SETUP,
-                        "set-up failed at: " + std::string(raw.setup_text, strnlen(raw.setup_text, sizeof raw.setup_text)),
-                        raw.setup_errno);
+    return sdk::failure(
+        H5I_E_TIER_SETUP,
+        "set-up failed at: " + std::string(raw.setup_text, strnlen(raw.setup_text, sizeof raw.setup_text)),
+        raw.setup_errno);
   std::vector<Line> lines;
   std::string_view rest = ended->output;
   while (!rest.empty()) {
@@ -161,7 +165,11 @@ void show_stage(const Stage& stage, const Request& request, json::Value& plan) {
     if (read_only) flags.push_back("ro");
     flags.push_back("nosuid");
     flags.push_back("nodev");
-    Object o{{"kind", "bind"}, {"source", path}, {"target", path}, {"flags", std::move(flags)}, {"recursive", !request.as_root()}};
+    Object o{{"kind", "bind"},
+             {"source", path},
+             {"target", path},
+             {"flags", std::move(flags)},
+             {"recursive", !request.as_root()}};
     if (request.as_root()) o["idmap"] = true;
     plan["mounts"].push(std::move(o));
   };
@@ -185,16 +193,23 @@ std::vector<Dimension> forbidden(const Stage& stage, const Request& request, con
       {"fs.write", {"chmod", stage.path("ro/file"), "600"}, no_way, "the mode of a file of a read-only grant"},
       {"fs.write", {"utime", stage.path("ro/file")}, no_way, "the times of a file of a read-only grant"},
       {"fs.deny", {"read", stage.path("rw/denied")}, {"EACCES", "EPERM"}, "a denied name in a writable grant"},
-      {"fs.deny", {"rename", stage.path("rw/parent"), stage.path("rw/elsewhere")}, {"EBUSY", "EXDEV", "EACCES"},
+      {"fs.deny",
+       {"rename", stage.path("rw/parent"), stage.path("rw/elsewhere")},
+       {"EBUSY", "EXDEV", "EACCES"},
        "the directory above a denied name"},
       {"proc.signals", {"kill", std::to_string(getpid()), "0"}, {"ESRCH", "EPERM"}, "a process outside"},
       {"proc.namespaces", {"unshare", std::to_string(0x10000000)}, {"EPERM", "ENOSYS"}, "a user namespace of its own"},
       {"proc.set-id", {"chmod", stage.path("rw/file"), "4755"}, {"EPERM"}, "a set-user-id file"},
-      {"proc.keyrings", {"syscall", std::to_string(__NR_keyctl), "0", "-3", "1"}, {"EPERM", "ENOSYS"}, "the keyring of the login"},
+      {"proc.keyrings",
+       {"syscall", std::to_string(__NR_keyctl), "0", "-3", "1"},
+       {"EPERM", "ENOSYS"},
+       "the keyring of the login"},
   };
   if (!request.host_network && listener.port() != 0)
-    d.push_back({"net.mode", {"connect", "tcp", "127.0.0.1", std::to_string(listener.port())},
-                 {"ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH"}, "a service on the host's loopback"});
+    d.push_back({"net.mode",
+                 {"connect", "tcp", "127.0.0.1", std::to_string(listener.port())},
+                 {"ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH"},
+                 "a service on the host's loopback"});
   if (!request.unix_sockets) d.push_back({"net.unix", {"socket", "1", "1", "0"}, {"EPERM", "EACCES"}, "a unix socket"});
   return d;
 }
@@ -217,11 +232,13 @@ json::Value with_small_limits(const json::Value& plan, std::vector<Dimension>& o
       mem = true;
     } else if (name == "fsize") {
       set(kProofFsize);
-      out.push_back({"resources.fsize", {"write", file, std::to_string(4 * kProofFsize)}, {"EFBIG"}, "a file above the limit"});
+      out.push_back(
+          {"resources.fsize", {"write", file, std::to_string(4 * kProofFsize)}, {"EFBIG"}, "a file above the limit"});
     } else if (name == "cpu") {
       r["soft"] = 1;
       r["hard"] = 2;
-      out.push_back({"resources.cpu", {"cpu", "2"}, {"SIGXCPU", "XCPU", "SIGKILL", "KILL"}, "processor time above the limit"});
+      out.push_back(
+          {"resources.cpu", {"cpu", "2"}, {"SIGXCPU", "XCPU", "SIGKILL", "KILL"}, "processor time above the limit"});
     }
   }
   if (json::Value* limits = p["cgroup"].is_object() ? p["cgroup"].make_object().find("limits") : nullptr) {
@@ -234,17 +251,22 @@ json::Value with_small_limits(const json::Value& plan, std::vector<Dimension>& o
       mem = true;
     }
   }
-  if (procs) out.push_back({"resources.procs", {"fork", std::to_string(kProofFork)}, {"EAGAIN"}, "more processes than the limit"});
+  if (procs)
+    out.push_back(
+        {"resources.procs", {"fork", std::to_string(kProofFork)}, {"EAGAIN"}, "more processes than the limit"});
   // Last: a whole box may be killed together for it.
   if (mem)
-    out.push_back({"resources.mem", {"memory", std::to_string(kProofMemMiB)}, {"ENOMEM", "SIGKILL", "KILL", "killed by signal 9"},
+    out.push_back({"resources.mem",
+                   {"memory", std::to_string(kProofMemMiB)},
+                   {"ENOMEM", "SIGKILL", "KILL", "killed by signal 9"},
                    "memory above the limit"});
   return p;
 }
 
 // Adds a row for each dimension. Without a control a dimension proves nothing: it goes to `unproved`.
 void judge(const std::vector<Dimension>& dimensions, const std::vector<Line>& denied, size_t denied_from,
-           const std::vector<Line>& control, size_t control_from, json::Array& rows, json::Array& unproved, bool& all_held) {
+           const std::vector<Line>& control, size_t control_from, json::Array& rows, json::Array& unproved,
+           bool& all_held) {
   for (size_t i = 0; i < dimensions.size(); i++) {
     const Dimension& d = dimensions[i];
     const Line& in = denied[denied_from + i];
@@ -258,8 +280,12 @@ void judge(const std::vector<Dimension>& dimensions, const std::vector<Line>& de
     all_held = all_held && held;
     json::Array expected;
     for (const std::string& e : d.expected) expected.push_back(e);
-    rows.push_back(Object{{"claim", d.claim}, {"control", "ok"}, {"negative", got}, {"expected", std::move(expected)},
-                          {"ok", held}, {"detail", d.detail}});
+    rows.push_back(Object{{"claim", d.claim},
+                          {"control", "ok"},
+                          {"negative", got},
+                          {"expected", std::move(expected)},
+                          {"ok", held},
+                          {"detail", d.detail}});
   }
 }
 
@@ -279,8 +305,12 @@ sdk::Result<json::Value> verify(const sdk::Host& host, const Request& request, c
   Stage stage = H5I_SDK_TRY(Stage::make(request.private_root));
   Listener listener;
 
-  std::vector<Act> positive = {{"read", "/proc/self/status"}, {"ids"}, {"capabilities"}, {"list", "/"},
-                               {"read", stage.path("ro/file")}, {"read", stage.path("rw/file")},
+  std::vector<Act> positive = {{"read", "/proc/self/status"},
+                               {"ids"},
+                               {"capabilities"},
+                               {"list", "/"},
+                               {"read", stage.path("ro/file")},
+                               {"read", stage.path("rw/file")},
                                {"write", stage.path("rw/made"), "16"}};
   PrivateProof private_proof;
   for (const PrivateDir& p : request.private_dirs) {
@@ -316,9 +346,11 @@ sdk::Result<json::Value> verify(const sdk::Host& host, const Request& request, c
   for (size_t i = 0; i < positive.size(); i++)
     if (!inside_lines[i].ok) {
       ran = false;
-      detail += positive[i][0] + (positive[i].size() > 1 ? " " + positive[i][1] : "") + ": " + inside_lines[i].error + "; ";
+      detail +=
+          positive[i][0] + (positive[i].size() > 1 ? " " + positive[i][1] : "") + ": " + inside_lines[i].error + "; ";
     }
-  if (inside_lines[1].value.array().empty() || inside_lines[1].value.array()[0].integer(-1) != static_cast<int64_t>(request.box_uid)) {
+  if (inside_lines[1].value.array().empty() ||
+      inside_lines[1].value.array()[0].integer(-1) != static_cast<int64_t>(request.box_uid)) {
     ran = false;
     detail += "the test program did not run as " + std::to_string(request.box_uid) + "; ";
   }
@@ -332,17 +364,23 @@ sdk::Result<json::Value> verify(const sdk::Host& host, const Request& request, c
     const Line& tree = control[dimensions.size() + i];
     bool ok = seen.ok && !tree.ok && tree.error == "ENOENT";
     held = held && ok;
-    rows.push_back(Object{{"claim", "fs.private"}, {"control", seen.ok ? "ok" : seen.error}, {"negative", tree.ok ? "succeeded" : tree.error},
-                          {"expected", json::Array{"ENOENT"}}, {"ok", ok},
-                          {"detail", "a file of the private directory " + request.private_dirs[i].relative + ", looked for in the work tree"}});
+    rows.push_back(Object{{"claim", "fs.private"},
+                          {"control", seen.ok ? "ok" : seen.error},
+                          {"negative", tree.ok ? "succeeded" : tree.error},
+                          {"expected", json::Array{"ENOENT"}},
+                          {"ok", ok},
+                          {"detail", "a file of the private directory " + request.private_dirs[i].relative +
+                                         ", looked for in the work tree"}});
   }
-  return json::Value(Object{{"schema", "h5i.verify/1"},
-                            {"tier", "process"},
-                            {"ok", ran && held},
-                            {"positive", Object{{"ok", ran}, {"detail", ran ? "the test program ran, read, wrote and was the box's user" : detail}}},
-                            {"dimensions", std::move(rows)},
-                            {"missing", json::Array{}},
-                            {"unproved", std::move(unproved)}});
+  return json::Value(Object{
+      {"schema", "h5i.verify/1"},
+      {"tier", "process"},
+      {"ok", ran && held},
+      {"positive",
+       Object{{"ok", ran}, {"detail", ran ? "the test program ran, read, wrote and was the box's user" : detail}}},
+      {"dimensions", std::move(rows)},
+      {"missing", json::Array{}},
+      {"unproved", std::move(unproved)}});
 }
 
 }  // namespace h5i::tier_process

@@ -15,7 +15,8 @@ using json::Value;
 
 // Landlock's file rights, by the bit that the kernel's interface gives them.
 constexpr uint64_t kExecute = 1u << 0, kWriteFile = 1u << 1, kReadFile = 1u << 2, kReadDir = 1u << 3;
-constexpr uint64_t kMakeChar = 1u << 6, kMakeSock = 1u << 9, kMakeBlock = 1u << 11, kTruncate = 1u << 14, kIoctlDev = 1u << 15;
+constexpr uint64_t kMakeChar = 1u << 6, kMakeSock = 1u << 9, kMakeBlock = 1u << 11, kTruncate = 1u << 14,
+                   kIoctlDev = 1u << 15;
 constexpr uint64_t kFileRights = kExecute | kWriteFile | kReadFile | kTruncate | kIoctlDev;
 
 // Of what lives in memory; the sizes together stay below the memory of the box.
@@ -26,11 +27,11 @@ constexpr int kMaxLinks = 40;  // as the kernel's own limit
 // One place of the box that shows something of the host, or something of its own in memory.
 struct Area {
   std::string target;
-  std::string source;      // empty: in memory
+  std::string source;  // empty: in memory
   bool write = false;
   bool idmap = false;
   bool device = false;
-  bool granted = false;    // by the profile, and not one of the box's own directories
+  bool granted = false;  // by the profile, and not one of the box's own directories
   NodeKind kind = NodeKind::DIRECTORY;
 
   std::string host_path(const std::string& path) const { return source + path.substr(target.size()); }
@@ -201,7 +202,8 @@ sdk::Status Builder::add_area(std::string_view field, const std::string& path, A
     return path_refused(field, path, r.loop ? "is a loop of symbolic links" : "is not there on this host");
   }
   if (r.node.kind == NodeKind::SOCKET)
-    return sdk::failure(H5I_E_POLICY_SOCKET, std::string(field) + ": " + path + " is a socket: whoever listens there acts outside");
+    return sdk::failure(H5I_E_POLICY_SOCKET,
+                        std::string(field) + ": " + path + " is a socket: whoever listens there acts outside");
   if (r.node.kind == NodeKind::FIFO || r.node.kind == NodeKind::DEVICE)
     return path_refused(field, path, "is neither a directory nor a file");
   if (r.path == "/" || is_within(r.path, "/sys") || is_within(r.path, "/proc") || is_within(r.path, "/dev"))
@@ -230,7 +232,8 @@ sdk::Status Builder::add_grants() {
       // owner, or /etc/shadow would become readable.
       std::string repository = request_.repo_git.empty() ? "" : parent_of(request_.repo_git);
       area.idmap = write || (!request_.home.empty() && is_within(path, request_.home)) ||
-                   (!repository.empty() && repository != "/" && is_within(path, repository)) || is_within(path, request_.work);
+                   (!repository.empty() && repository != "/" && is_within(path, repository)) ||
+                   is_within(path, request_.work);
     }
     if (path == request_.work) {
       area.write = write && !request_.readonly;
@@ -262,7 +265,8 @@ sdk::Status Builder::add_own_directories() {
   for (const std::string& path : request_.objects) {
     Resolved r = resolve(host_, path);
     const Area* above = r.path.empty() ? nullptr : covering(r.path);
-    if (r.node.kind != NodeKind::DIRECTORY || (above != nullptr && !above->write && above->idmap == request_.as_root())) continue;
+    if (r.node.kind != NodeKind::DIRECTORY || (above != nullptr && !above->write && above->idmap == request_.as_root()))
+      continue;
     for (const Link& link : r.links) links_[link.path] = link.to;
     Area a = own(r.path, false);
     a.target = r.path;
@@ -279,7 +283,8 @@ sdk::Status Builder::add_own_directories() {
   if (!request_.git.empty()) {
     NodeKind there = host_.look(join(work, ".git")).kind;
     if (there != NodeKind::ABSENT && there != NodeKind::DIRECTORY)
-      return path_refused("paths.git", join(work, ".git"), "is not a directory, so the box's own cannot be mounted there");
+      return path_refused("paths.git", join(work, ".git"),
+                          "is not a directory, so the box's own cannot be mounted there");
     Area a = own(request_.git, writable);
     a.target = join(work, ".git");
     need(*covering(work), a.target, true);
@@ -304,7 +309,8 @@ sdk::Status Builder::add_own_directories() {
 void Builder::add_memory() {
   uint64_t mem = request_.resources.mem;
   uint64_t bound = std::min(mem, request_.resources.disk.value_or(mem));
-  auto memory = [&](const std::string& target, uint64_t size, uint64_t inodes, int mode, std::vector<std::string_view> flags) {
+  auto memory = [&](const std::string& target, uint64_t size, uint64_t inodes, int mode,
+                    std::vector<std::string_view> flags) {
     Area a;
     a.target = target;
     a.write = true;
@@ -335,8 +341,9 @@ sdk::Status Builder::protect_parents(const Area& area, const std::string& path, 
     NodeKind kind = host_.look(area.host_path(at)).kind;
     if (kind == NodeKind::SYMLINK)
       return sdk::failure(H5I_E_POLICY_FIELD_TIER,
-                          std::string(field) + ": " + at + " is a symbolic link in a writable directory and could be replaced; "
-                          "name the path that it leads to");
+                          std::string(field) + ": " + at +
+                              " is a symbolic link in a writable directory and could be replaced; "
+                              "name the path that it leads to");
     if (kind != NodeKind::DIRECTORY && kind != NodeKind::ABSENT) return path_refused(field, at, "is not a directory");
     if (mounts_.count(at) == 0 && areas_.count(at) == 0) mount(at, bind_of(area, at, false));
   }
@@ -350,8 +357,10 @@ sdk::Status Builder::deny(const std::string& name) {
   for (const Link& link : r.links) {
     const Area* area = covering(link.path);
     if (area != nullptr && area->write && !area->source.empty())
-      return sdk::failure(H5I_E_POLICY_FIELD_TIER, "fs.deny: " + link.path +
-                          " is a symbolic link in a writable directory and could be replaced; name the path that it leads to");
+      return sdk::failure(
+          H5I_E_POLICY_FIELD_TIER,
+          "fs.deny: " + link.path +
+              " is a symbolic link in a writable directory and could be replaced; name the path that it leads to");
   }
   const std::string& path = r.path;
   if (is_within(request_.work, path)) return path_refused("fs.deny", name, "holds the box's own work tree");
@@ -381,8 +390,9 @@ sdk::Status Builder::write_deny(const std::string& name) {
   for (const Link& link : r.links) {
     const Area* area = covering(link.path);
     if (area != nullptr && area->granted && area->write)
-      return sdk::failure(H5I_E_POLICY_FIELD_TIER, "fs.write: " + area->target + " would let the box replace the link " +
-                          link.path + ", which other programs of yours trust");
+      return sdk::failure(H5I_E_POLICY_FIELD_TIER, "fs.write: " + area->target +
+                                                       " would let the box replace the link " + link.path +
+                                                       ", which other programs of yours trust");
   }
   for (auto& [target, a] : areas_)
     if (a.granted && is_within(target, r.path)) a.write = false;
@@ -486,16 +496,18 @@ void Builder::add_devices() {
   links_["/dev/stderr"] = "/proc/self/fd/2";
 }
 
-// Files of the private /proc that show or steer the whole machine. Others of that kind belong to the host's root with no
-// right for anybody else, and a box's id is never root's; each mask is a mount that every run pays for.
-constexpr std::string_view kProcMasked[] = {"acpi",      "asound", "kallsyms",      "kcore",       "key-users",      "keys",
-                                            "kmsg",      "latency_stats", "sched_debug", "scsi", "sysrq-trigger", "timer_list"};
+// Files of the private /proc that show or steer the whole machine. Others of that kind belong to the host's root with
+// no right for anybody else, and a box's id is never root's; each mask is a mount that every run pays for.
+constexpr std::string_view kProcMasked[] = {"acpi",        "asound", "kallsyms",      "kcore",
+                                            "key-users",   "keys",   "kmsg",          "latency_stats",
+                                            "sched_debug", "scsi",   "sysrq-trigger", "timer_list"};
 constexpr std::string_view kProcReadOnly[] = {"bus", "fs", "irq", "sys"};
 
 void Builder::add_proc() {
   mount("/proc", {{"kind", "proc"}});
   for (std::string_view name : kProcMasked)
-    if (std::string path = join("/proc", name); host_.look(path).kind != NodeKind::ABSENT) mount(path, {{"kind", "mask"}});
+    if (std::string path = join("/proc", name); host_.look(path).kind != NodeKind::ABSENT)
+      mount(path, {{"kind", "mask"}});
   for (std::string_view name : kProcReadOnly) {
     Area a;
     a.target = a.source = join("/proc", name);
@@ -540,7 +552,8 @@ void Builder::add_landlock() {
     rule(target, area.kind == NodeKind::DIRECTORY ? access : access & kFileRights);
   }
   for (std::string_view path : {"/etc/passwd", "/etc/group", "/etc/hosts"})
-    if (mounts_.count(std::string(path)) > 0 && covering(std::string(path)) == nullptr) rule(std::string(path), kReadFile);
+    if (mounts_.count(std::string(path)) > 0 && covering(std::string(path)) == nullptr)
+      rule(std::string(path), kReadFile);
 }
 
 sdk::Result<View> Builder::build() {

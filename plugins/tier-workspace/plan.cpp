@@ -7,15 +7,17 @@ using json::Object;
 
 // The rest of the policy's fields is held by the core at every tier: wall, output, env.pass, env.set, tools for the
 // first program.
-constexpr const char* kUnheld[] = {"fs.read",        "fs.write",        "fs.deny",       "fs.private",     "net.mode",
-                                   "net.unix",       "net.loopback",    "resources.mem", "resources.procs", "resources.cpus",
-                                   "resources.cpu",  "resources.fsize", "resources.disk", "resources.inodes"};
+constexpr const char* kUnheld[] = {"fs.read",         "fs.write",        "fs.deny",       "fs.private",
+                                   "net.mode",        "net.unix",        "net.loopback",  "resources.mem",
+                                   "resources.procs", "resources.cpus",  "resources.cpu", "resources.fsize",
+                                   "resources.disk",  "resources.inodes"};
 constexpr const char* kNothingConfined = "nothing was confined: the command had all rights of the user who started it";
 
 }  // namespace
 
 sdk::Result<json::Value> build_plan(const json::Value& request, const HostFacts& facts) {
-  if (request["schema"].string() != "h5i.run/1") return sdk::failure(H5I_E_INVALID, "request: schema h5i.run/1 expected");
+  if (request["schema"].string() != "h5i.run/1")
+    return sdk::failure(H5I_E_INVALID, "request: schema h5i.run/1 expected");
   const json::Value& profile = request["policy"]["profile"];
   if (!profile.is_object()) return sdk::failure(H5I_E_INVALID, "request: policy.profile is missing");
   if (!profile["net"]["egress"].array().empty())
@@ -29,13 +31,15 @@ sdk::Result<json::Value> build_plan(const json::Value& request, const HostFacts&
   json::Array not_enforced;
   for (const char* field : kUnheld)
     not_enforced.push_back(Object{{"field", field}, {"reason", "unconfined"}, {"detail", kNothingConfined}});
-  not_enforced.push_back(Object{{"field", "proc.tools"},
-                                {"reason", "first-program-only"},
-                                {"detail", "tools limits the program that h5i starts; what that program starts is not limited"}});
+  not_enforced.push_back(
+      Object{{"field", "proc.tools"},
+             {"reason", "first-program-only"},
+             {"detail", "tools limits the program that h5i starts; what that program starts is not limited"}});
   if (!facts.namespaces)
-    not_enforced.push_back(Object{{"field", "proc.kill-tree"},
-                                  {"reason", "no-pid-namespace"},
-                                  {"detail", "no pid namespace here: descendants are found by walking, and one that hides may stay"}});
+    not_enforced.push_back(
+        Object{{"field", "proc.kill-tree"},
+               {"reason", "no-pid-namespace"},
+               {"detail", "no pid namespace here: descendants are found by walking, and one that hides may stay"}});
 
   json::Array namespaces, exec, argv;
   if (facts.namespaces) namespaces = {"user", "pid"};
@@ -47,7 +51,10 @@ sdk::Result<json::Value> build_plan(const json::Value& request, const HostFacts&
       {"tier", "workspace"},
       {"namespaces", std::move(namespaces)},
       {"nested_user", false},
-      {"ids", Object{{"inside_uid", ids["uid"]}, {"inside_gid", ids["gid"]}, {"outside_uid", ids["uid"]}, {"outside_gid", ids["gid"]}}},
+      {"ids", Object{{"inside_uid", ids["uid"]},
+                     {"inside_gid", ids["gid"]},
+                     {"outside_uid", ids["uid"]},
+                     {"outside_gid", ids["gid"]}}},
       {"identity_map", true},
       {"root", nullptr},
       {"mounts", json::Array{}},

@@ -28,8 +28,9 @@ int enter() {
   // The host process is not dumpable, which makes /proc/self root's; the maps are written there.
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   errno = 0;
-  if (unshare(CLONE_NEWUSER) != 0 || !write_file("/proc/self/setgroups", "deny") || !write_file("/proc/self/uid_map", uid_map) ||
-      !write_file("/proc/self/gid_map", gid_map) || unshare(CLONE_NEWPID) != 0)
+  if (unshare(CLONE_NEWUSER) != 0 || !write_file("/proc/self/setgroups", "deny") ||
+      !write_file("/proc/self/uid_map", uid_map) || !write_file("/proc/self/gid_map", gid_map) ||
+      unshare(CLONE_NEWPID) != 0)
     return errno != 0 ? errno : EPROTO;
   pid_t first = fork();
   if (first < 0) return errno;
@@ -51,20 +52,26 @@ Trial try_namespaces() {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {true, "user and pid namespaces entered with the caller's own ids"};
-  return {false, std::string("user or pid namespace: ") + (WIFEXITED(status) ? strerror(WEXITSTATUS(status)) : "the trial did not end")};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return {true, "user and pid namespaces entered with the caller's own ids"};
+  return {false, std::string("user or pid namespace: ") +
+                     (WIFEXITED(status) ? strerror(WEXITSTATUS(status)) : "the trial did not end")};
 }
 
 json::Value probe_document(const Trial& namespaces) {
   json::Array claims;
-  for (const char* claim : {"resources.wall", "resources.output", "env.pass", "env.set", "tools"}) claims.push_back(claim);
+  for (const char* claim : {"resources.wall", "resources.output", "env.pass", "env.set", "tools"})
+    claims.push_back(claim);
   json::Array components;
-  components.push_back(json::Object{{"id", "pid-namespace"},
-                                    {"ok", namespaces.ok},
-                                    {"evidence", namespaces.ok ? namespaces.evidence : namespaces.evidence + "; descendants are then found by walking"},
-                                    {"reason", namespaces.ok ? "" : "tier.probe.missing"}});
-  return json::Object{{"schema", "h5i.probe/1"}, {"tier", "workspace"},     {"available", true},
-                      {"components", std::move(components)}, {"claims", std::move(claims)}, {"missing", json::Array{}}};
+  components.push_back(
+      json::Object{{"id", "pid-namespace"},
+                   {"ok", namespaces.ok},
+                   {"evidence", namespaces.ok ? namespaces.evidence
+                                              : namespaces.evidence + "; descendants are then found by walking"},
+                   {"reason", namespaces.ok ? "" : "tier.probe.missing"}});
+  return json::Object{{"schema", "h5i.probe/1"},     {"tier", "workspace"},
+                      {"available", true},           {"components", std::move(components)},
+                      {"claims", std::move(claims)}, {"missing", json::Array{}}};
 }
 
 }  // namespace h5i::tier_workspace

@@ -27,9 +27,10 @@ sdk::Result<json::Value> verify(const sdk::Host& host, json::Value plan) {
   std::sort(wanted.begin(), wanted.end());
   std::sort(found.begin(), found.end());
   bool same = wanted == found;
-  std::string detail = !ran    ? "the test program did not run"
-                       : !same ? "the test program had another environment than the policy's"
-                               : "the test program ran with the policy's environment; nothing is confined, so nothing else is proved";
+  std::string detail =
+      !ran    ? "the test program did not run"
+      : !same ? "the test program had another environment than the policy's"
+              : "the test program ran with the policy's environment; nothing is confined, so nothing else is proved";
   return json::Value(json::Object{{"schema", "h5i.verify/1"},
                                   {"tier", "workspace"},
                                   {"ok", ran && same},

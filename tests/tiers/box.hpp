@@ -14,7 +14,8 @@ namespace h5i::test {
 class TierBox {
  public:
   explicit TierBox(Checks& checks) : k(checks), dir_(checks.dir() + "/box") {
-    for (const char* name : {"", "/work", "/work/.git", "/git", "/spool", "/private", "/home"}) mkdir((dir_ + name).c_str(), 0700);
+    for (const char* name : {"", "/work", "/work/.git", "/git", "/spool", "/private", "/home"})
+      mkdir((dir_ + name).c_str(), 0700);
     json::Object profile{
         {"name", "test"},
         {"fs", json::Object{{"read", json::Array{"/usr", "/etc", "/bin", "/lib", "/lib64", "/sbin"}},
@@ -23,7 +24,9 @@ class TierBox {
                             {"private", json::Object{}},
                             {"optional", json::Array{"/bin", "/lib", "/lib64", "/sbin"}}}},
         {"net", json::Object{{"mode", "deny"}, {"unix", false}}},
-        {"resources", json::Object{{"mem", 4ull << 30}, {"procs", 256}, {"wall", 600}, {"output", 64 << 20}, {"explicit", json::Array{}}}},
+        {"resources",
+         json::Object{
+             {"mem", 4ull << 30}, {"procs", 256}, {"wall", 600}, {"output", 64 << 20}, {"explicit", json::Array{}}}},
         {"env", json::Object{{"pass", json::Array{"PATH"}}, {"set", json::Object{}}}}};
     unsigned box = k.root() ? kBoxId : k.who().uid;
     request = json::Object{
@@ -32,10 +35,17 @@ class TierBox {
         {"box", "test/box"},
         {"boxid", "0123456789abcdef"},
         {"policy", json::Object{{"schema", "h5i.policy/1"}, {"tier", "process"}, {"profile", std::move(profile)}}},
-        {"paths", json::Object{{"work", work()}, {"git", dir_ + "/git"}, {"objects", json::Array{}}, {"spool", dir_ + "/spool"},
-                               {"private", dir_ + "/private"}, {"repo_git", ""}, {"home", home()}, {"libexec", ""}}},
+        {"paths", json::Object{{"work", work()},
+                               {"git", dir_ + "/git"},
+                               {"objects", json::Array{}},
+                               {"spool", dir_ + "/spool"},
+                               {"private", dir_ + "/private"},
+                               {"repo_git", ""},
+                               {"home", home()},
+                               {"libexec", ""}}},
         {"deny_always", json::Array{}},
-        {"env", json::Object{{"PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}, {"HOME", home()}, {"LANG", "C.UTF-8"}}},
+        {"env",
+         json::Object{{"PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}, {"HOME", home()}, {"LANG", "C.UTF-8"}}},
         {"ids", json::Object{{"uid", k.who().uid}, {"gid", k.who().gid}, {"box_uid", box}, {"box_gid", box}}}};
   }
 
@@ -50,7 +60,8 @@ class TierBox {
 
   // A refused plan is said in `refused`, as a refused start is.
   Outcome run(const std::vector<std::string>& argv) {
-    request["command"] = json::Object{{"argv", list(argv)}, {"exec", json::Array{argv[0]}}, {"cwd", work()}, {"readonly", readonly}};
+    request["command"] =
+        json::Object{{"argv", list(argv)}, {"exec", json::Array{argv[0]}}, {"cwd", work()}, {"readonly", readonly}};
     Outcome o;
     auto fail = [&](const h5i::sdk::Failure& f) {
       o.refused = f.text;

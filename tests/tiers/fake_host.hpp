@@ -37,7 +37,8 @@ class FakeHost final : public tier_process::HostView {
     std::vector<std::string> out;
     std::string prefix = directory == "/" ? "/" : directory + "/";
     for (const auto& [path, entry] : nodes_)
-      if (path.size() > prefix.size() && path.rfind(prefix, 0) == 0 && path.find('/', prefix.size()) == std::string::npos)
+      if (path.size() > prefix.size() && path.rfind(prefix, 0) == 0 &&
+          path.find('/', prefix.size()) == std::string::npos)
         out.push_back(path.substr(prefix.size()));
     return out;
   }
@@ -51,7 +52,8 @@ class FakeHost final : public tier_process::HostView {
   FakeHost& put(const std::string& path, tier_process::NodeKind kind) {
     // Parents come into being with it.
     for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
-      if (nodes_.count(path.substr(0, at)) == 0) nodes_[path.substr(0, at)].node = {tier_process::NodeKind::DIRECTORY, 2};
+      if (nodes_.count(path.substr(0, at)) == 0)
+        nodes_[path.substr(0, at)].node = {tier_process::NodeKind::DIRECTORY, 2};
     nodes_[path].node = {kind, kind == tier_process::NodeKind::DIRECTORY ? 2u : 1u};
     return *this;
   }
@@ -66,7 +68,12 @@ class FakeHost final : public tier_process::HostView {
 // A merged-usr machine with one user.
 inline FakeHost debian() {
   FakeHost h;
-  h.dir("/usr/bin").dir("/usr/lib").dir("/usr/lib64").link("/bin", "usr/bin").link("/lib", "usr/lib").link("/lib64", "usr/lib64");
+  h.dir("/usr/bin")
+      .dir("/usr/lib")
+      .dir("/usr/lib64")
+      .link("/bin", "usr/bin")
+      .link("/lib", "usr/lib")
+      .link("/lib64", "usr/lib64");
   h.link("/sbin", "usr/sbin").dir("/usr/sbin").dir("/etc").dir("/home/u/.ssh").dir("/var/lib").dir("/tmp").dir("/proc");
   h.file("/etc/passwd", "root:x:0:0:root:/root:/bin/bash\nu:x:1000:1000:U:/home/u:/bin/bash\n");
   h.file("/etc/group", "root:x:0:\nu:x:1000:\n").file("/etc/hosts", "127.0.0.1 localhost\n10.0.0.7 printer\n");

@@ -16,7 +16,8 @@ std::map<std::string, std::string> table(const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     size_t end = std::min(text.find('\n', at), text.size());
     std::string line = text.substr(at, end - at);
-    if (size_t colon = line.rfind(": "); colon != std::string::npos) out[line.substr(0, colon)] = line.substr(colon + 2);
+    if (size_t colon = line.rfind(": "); colon != std::string::npos)
+      out[line.substr(0, colon)] = line.substr(colon + 2);
     at = end + 1;
   }
   return out;
@@ -83,8 +84,13 @@ KERNEL_TEST("what must not work in a box works outside it and not inside", "[tie
   if (k.root()) chown((k.dir() + "/shared/file").c_str(), kBoxId, kBoxId);
   mkdir((k.dir() + "/out").c_str(), 0700);
   auto words = [&](const std::string& scratch, const std::string& readonly) {
-    return std::vector<std::string>{"/usr/bin/python3", box.work() + "/acts.py", scratch, std::to_string(getppid()), k.dir() + "/hidden",
-                                    readonly, shm};
+    return std::vector<std::string>{"/usr/bin/python3",
+                                    box.work() + "/acts.py",
+                                    scratch,
+                                    std::to_string(getppid()),
+                                    k.dir() + "/hidden",
+                                    readonly,
+                                    shm};
   };
   Outcome inside = box.run(words(box.work(), k.dir() + "/shared/file"));
   Json plain = plain_plan(k);
@@ -98,7 +104,8 @@ KERNEL_TEST("what must not work in a box works outside it and not inside", "[tie
   size_t controlled = 0;
   for (const auto& [name, answers] : kAnswers) {
     // What this kernel does not have at all cannot be refused.
-    bool held = std::find(answers.begin(), answers.end(), in[name]) != answers.end() || (in[name] == "ENOENT" && out[name] == "ENOENT");
+    bool held = std::find(answers.begin(), answers.end(), in[name]) != answers.end() ||
+                (in[name] == "ENOENT" && out[name] == "ENOENT");
     KCHECK_SAYS(held, name + " gives " + in[name]);
     if (out[name] == "did") controlled++;
   }
@@ -107,7 +114,7 @@ KERNEL_TEST("what must not work in a box works outside it and not inside", "[tie
   KCHECK_SAYS(controlled >= (k.root() ? 26u : 17u), outside.output);
 
   // The host is unchanged, and what was refused by the filter was counted.
-  struct stat s{};
+  struct stat s {};
   KCHECK(stat((k.dir() + "/shared/file").c_str(), &s) == 0 && (s.st_mode & 07777) == 0644 && s.st_mtime > 1000);
   std::map<uint32_t, uint64_t> counts;
   for (const auto& d : inside.result.denials) counts[d.syscall] = d.count;
@@ -121,8 +128,9 @@ KERNEL_TEST("what must not work in a box works outside it and not inside", "[tie
 KERNEL_TEST("a 32-bit entry kills the process (A04)", "[tiers][escapes]") {
 #if defined(__x86_64__)
   TierBox box(k);
-  box.write(box.work() + "/i.c",
-            "int main(){ int r; __asm__ volatile(\"int $0x80\" : \"=a\"(r) : \"a\"(20)); return r > 0 ? 0 : 1; }");  // getpid
+  box.write(
+      box.work() + "/i.c",
+      "int main(){ int r; __asm__ volatile(\"int $0x80\" : \"=a\"(r) : \"a\"(20)); return r > 0 ? 0 : 1; }");  // getpid
   Outcome built = box.shell("gcc i.c -o i");
   KREQUIRE(built.ok() || (k.say(built.text()), false));
   Outcome inside = box.run({box.work() + "/i"});
@@ -137,8 +145,9 @@ KERNEL_TEST("a 32-bit entry kills the process (A04)", "[tiers][escapes]") {
 KERNEL_TEST("the x32 table is not there, whatever this kernel has (A03)", "[tiers][escapes]") {
 #if defined(__x86_64__)
   TierBox box(k);
-  Outcome o = box.run({"/usr/bin/python3", "-c",
-                       "import ctypes; l=ctypes.CDLL(None,use_errno=True); print(l.syscall(0x40000000|39), ctypes.get_errno())"});
+  Outcome o = box.run(
+      {"/usr/bin/python3", "-c",
+       "import ctypes; l=ctypes.CDLL(None,use_errno=True); print(l.syscall(0x40000000|39), ctypes.get_errno())"});
   KCHECK_SAYS(o.output == "-1 38\n", o.text());
   bool counted = false;
   for (const auto& d : o.result.denials) counted = counted || d.syscall == (0x40000000u | 39);
@@ -152,7 +161,8 @@ KERNEL_TEST("no process of a box survives its first (E09, E10), and orphans are 
   KCHECK_SAYS(o.result.status == H5I_OUTCOME_EXITED && o.result.code == 3, o.text());
   int found = system("pgrep -f '^sleep 73$' > /dev/null");
   KCHECK(WIFEXITED(found) && WEXITSTATUS(found) == 1);
-  Outcome zombies = box.shell("for i in $(seq 200); do (true &); done; sleep 0.3; cat /proc/[0-9]*/stat | grep -c ' Z '; true");
+  Outcome zombies =
+      box.shell("for i in $(seq 200); do (true &); done; sleep 0.3; cat /proc/[0-9]*/stat | grep -c ' Z '; true");
   KCHECK_SAYS(zombies.output == "0\n", zombies.output);
 }
 
@@ -172,9 +182,11 @@ KERNEL_TEST("processes of the host are not seen, and not reached by kill -1 (B12
 
 KERNEL_TEST("a hook planted in the box's git directory is the box's own (C01)", "[tiers][escapes]") {
   TierBox box(k);
-  Outcome o = box.shell("mkdir -p .git/hooks; echo id > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; mv .git g; rm -rf .git; true");
+  Outcome o = box.shell(
+      "mkdir -p .git/hooks; echo id > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; mv .git g; rm -rf .git; "
+      "true");
   KCHECK_SAYS(o.ok(), o.text());
-  struct stat s{};
+  struct stat s {};
   KCHECK(stat((box.work() + "/.git/hooks").c_str(), &s) != 0);  // the host's side of the mount point
   KCHECK(stat((box.work() + "/.git").c_str(), &s) == 0);
   KCHECK(stat((box.work() + "/g").c_str(), &s) != 0);

@@ -43,13 +43,16 @@ struct Box {
     auto action = h5i::tests::run_bpf(filter.program, d);
     if (!action) return kBroken;
     switch (*action) {
-      case SECCOMP_RET_ALLOW: return kAllow;
-      case SECCOMP_RET_KILL_PROCESS: return kKill;
+      case SECCOMP_RET_ALLOW:
+        return kAllow;
+      case SECCOMP_RET_KILL_PROCESS:
+        return kKill;
       case SECCOMP_RET_USER_NOTIF: {
         auto at = filter.errnos.find(nr);
         return at == filter.errnos.end() ? kDefaultErrno : at->second;
       }
-      default: return kBroken;
+      default:
+        return kBroken;
     }
   }
   int call(const char* name, std::vector<uint64_t> args = {}) const {
@@ -65,7 +68,7 @@ std::vector<Box> all_boxes() {
 }
 
 struct Case {
-  const char* id;    // of the escape case, or the rule
+  const char* id;  // of the escape case, or the rule
   const char* name;
   std::vector<uint64_t> args;
   int expected;
@@ -123,17 +126,17 @@ const std::vector<Case> kCases = {
     {"A24 control", "setsockopt", {3, 6, 1}, kAllow},
     {"A24 control", "setsockopt", {3, 1, 30}, kAllow},
     {"TCP_ULP", "setsockopt", {3, 6, 31}, EPERM},
-    {"A25", "socket", {2, 2, 1}, EPERM},   // ping
-    {"A25", "socket", {2, 3, 1}, EPERM},   // raw
+    {"A25", "socket", {2, 2, 1}, EPERM},  // ping
+    {"A25", "socket", {2, 3, 1}, EPERM},  // raw
     {"A25", "socket", {10, 2, 58}, EPERM},
     {"A25", "socket", {2, 3, 0}, EPERM},
     {"loopback", "socket", {2, 1, 0}, kAllow},
     {"loopback", "socket", {kHigh | 2, kHigh | 0x80801, kHigh | 6}, kAllow},  // close-on-exec, non-blocking
     {"loopback", "socket", {10, 2, 17}, kAllow},
     {"getifaddrs", "socket", {16, 3, 0}, kAllow},
-    {"netlink", "socket", {16, 3, 9}, EPERM},    // audit
-    {"netlink", "socket", {16, 3, 12}, EPERM},   // netfilter
-    {"netlink", "socket", {16, 3, 15}, EPERM},   // uevents
+    {"netlink", "socket", {16, 3, 9}, EPERM},   // audit
+    {"netlink", "socket", {16, 3, 12}, EPERM},  // netfilter
+    {"netlink", "socket", {16, 3, 15}, EPERM},  // uevents
     {"A27", "ioctl", {0, 0x5412}, EPERM},
     {"A27", "ioctl", {0, 0x541C}, EPERM},
     {"A28", "ioctl", {0, 0x100005412}, EPERM},
@@ -148,8 +151,8 @@ const std::vector<Case> kCases = {
     {"A29 narrowing", "seccomp", {1, 1}, kAllow},
     {"A33", "openat2", {}, ENOSYS},
     {"A33", "fchmodat2", {}, ENOSYS},
-    {"A42", "personality", {0x0400000}, EPERM},   // READ_IMPLIES_EXEC
-    {"A42", "personality", {0x0040000}, EPERM},   // ADDR_NO_RANDOMIZE
+    {"A42", "personality", {0x0400000}, EPERM},  // READ_IMPLIES_EXEC
+    {"A42", "personality", {0x0040000}, EPERM},  // ADDR_NO_RANDOMIZE
     {"A42 query", "personality", {0xffffffff}, kAllow},
     {"A42", "quotactl", {}, EPERM},
     {"A42", "acct", {}, EPERM},
@@ -205,13 +208,19 @@ const std::vector<Case> kCases = {
 
 // Calls that only x86_64 has.
 const std::vector<Case> kOldCases = {
-    {"set-id", "chmod", {0, 04755}, EPERM},       {"set-id control", "chmod", {0, 0755}, kAllow},
-    {"set-id", "mkdir", {0, 02755}, EPERM},       {"set-id", "creat", {0, 04755}, EPERM},
-    {"set-id", "open", {0, 0101, 04755}, EPERM},  {"set-id control", "open", {0, 0, 04755}, kAllow},
+    {"set-id", "chmod", {0, 04755}, EPERM},
+    {"set-id control", "chmod", {0, 0755}, kAllow},
+    {"set-id", "mkdir", {0, 02755}, EPERM},
+    {"set-id", "creat", {0, 04755}, EPERM},
+    {"set-id", "open", {0, 0101, 04755}, EPERM},
+    {"set-id control", "open", {0, 0, 04755}, kAllow},
     {"set-id control", "open", {0, 0101, 0644}, kAllow},
-    {"B19", "mknod", {0, 0060000 | 0644}, EPERM}, {"A42", "iopl", {3}, EPERM},
-    {"A42", "ioperm", {}, EPERM},                 {"A42", "create_module", {}, ENOSYS},
-    {"A42", "modify_ldt", {}, EPERM},             {"control", "fork", {}, kAllow},
+    {"B19", "mknod", {0, 0060000 | 0644}, EPERM},
+    {"A42", "iopl", {3}, EPERM},
+    {"A42", "ioperm", {}, EPERM},
+    {"A42", "create_module", {}, ENOSYS},
+    {"A42", "modify_ldt", {}, EPERM},
+    {"control", "fork", {}, kAllow},
     {"control", "arch_prctl", {}, kAllow},
 };
 
@@ -234,7 +243,8 @@ TEST_CASE("socket families: only the list, whatever the type (A18)") {
   for (const Box& box : all_boxes())
     for (uint64_t family = 0; family <= 64; family++)
       for (uint64_t type = 0; type <= 10; type++) {
-        bool allowed = ((family == 2 || family == 10) && (type == 1 || type == 2)) || (family == 16 && (type == 2 || type == 3)) ||
+        bool allowed = ((family == 2 || family == 10) && (type == 1 || type == 2)) ||
+                       (family == 16 && (type == 2 || type == 3)) ||
                        (family == 1 && box.unix_sockets && (type == 1 || type == 2 || type == 5));
         INFO(arch_name(box.arch) << " socket(" << family << ", " << type << ", 0)");
         CHECK(box.call("socket", {family, type, 0}) == (allowed ? kAllow : EPERM));
@@ -309,7 +319,11 @@ TEST_CASE("every listed name is a system call, named once in one list") {
 TEST_CASE("the filters that the plugin carries are those that the compiler gives") {
   auto decoded = [](std::string_view text) {
     auto value = [](char c) {
-      return c >= 'A' && c <= 'Z' ? c - 'A' : c >= 'a' && c <= 'z' ? c - 'a' + 26 : c >= '0' && c <= '9' ? c - '0' + 52 : c == '+' ? 62 : 63;
+      return c >= 'A' && c <= 'Z'   ? c - 'A'
+             : c >= 'a' && c <= 'z' ? c - 'a' + 26
+             : c >= '0' && c <= '9' ? c - '0' + 52
+             : c == '+'             ? 62
+                                    : 63;
     };
     std::string out;
     for (size_t i = 0; i + 4 <= text.size(); i += 4) {

@@ -59,7 +59,8 @@ TEST_CASE("placeholders are there for a time, and only what is still empty goes"
   Scratch s;
   s.dir("w");
   {
-    auto held = Placeholders::make({{s.at("w"), "a", true}, {s.at("w"), "a/key", false}, {s.at("w"), "b", true}, {s.at("w"), "c", false}});
+    auto held = Placeholders::make(
+        {{s.at("w"), "a", true}, {s.at("w"), "a/key", false}, {s.at("w"), "b", true}, {s.at("w"), "c", false}});
     REQUIRE(held.ok());
     CHECK(s.exists("w/a/key"));
     CHECK(s.exists("w/b"));

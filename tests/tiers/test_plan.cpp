@@ -18,7 +18,9 @@ tier_process::HostFacts facts(bool with_cgroup = false) {
   f.kernel_major = 6;
   f.kernel_minor = 12;
   if (with_cgroup)
-    f.cgroup = json::Object{{"available", true}, {"base", "/sys/fs/cgroup/u"}, {"via", "delegated"},
+    f.cgroup = json::Object{{"available", true},
+                            {"base", "/sys/fs/cgroup/u"},
+                            {"via", "delegated"},
                             {"controllers", json::Array{"cpu", "memory", "pids"}}};
   return f;
 }
@@ -58,7 +60,9 @@ void check_golden(const std::string& name, json::Value plan) {
 
 }  // namespace
 
-TEST_CASE("plan of the default profile, ordinary user") { check_golden("process_default.json", planned(sample_request())); }
+TEST_CASE("plan of the default profile, ordinary user") {
+  check_golden("process_default.json", planned(sample_request()));
+}
 
 TEST_CASE("plan of the default profile, root with a cgroup") {
   json::Value v = sample_request();
@@ -131,7 +135,8 @@ TEST_CASE("limits with a cgroup are of the whole box") {
   CHECK(limits["pids.max"].string() == "256");
   CHECK(limits["cpu.max"].string() == "150000 100000");
   CHECK(rlimit(p, "data") == nullptr);
-  for (const char* field : {"resources.mem", "resources.cpu", "resources.cpus", "resources.procs"}) CHECK(reason(p, field).empty());
+  for (const char* field : {"resources.mem", "resources.cpu", "resources.cpus", "resources.procs"})
+    CHECK(reason(p, field).empty());
 }
 
 TEST_CASE("limits without a cgroup are rlimits, and labelled per process") {

@@ -64,7 +64,8 @@ KERNEL_TEST("a host without user namespaces is found out by trying, and nothing 
 
 TEST_CASE("the cgroup is no condition, but is said", "[tiers][probe]") {
   tier_process::HostFacts facts;
-  facts.cgroup = json::Object{{"available", true}, {"base", "/sys/fs/cgroup/x"}, {"via", "delegated"}, {"controllers", json::Array{}}};
+  facts.cgroup = json::Object{
+      {"available", true}, {"base", "/sys/fs/cgroup/x"}, {"via", "delegated"}, {"controllers", json::Array{}}};
   std::vector<tier_process::Component> list = {{"cgroup", false, "none", "tier.probe.missing", false}};
   CHECK(tier_process::probe_document(list)["available"].boolean());
   list.push_back({"landlock", false, "none", "tier.probe.missing", true});

@@ -30,7 +30,9 @@ class RealBox {
                             {"private", json::Object{}},
                             {"optional", json::Array{"/bin", "/lib", "/lib64", "/sbin"}}}},
         {"net", json::Object{{"mode", tier == "workspace" ? "host" : "deny"}, {"unix", false}}},
-        {"resources", json::Object{{"mem", 4ull << 30}, {"procs", 256}, {"wall", 600}, {"output", 64 << 20}, {"explicit", json::Array{}}}},
+        {"resources",
+         json::Object{
+             {"mem", 4ull << 30}, {"procs", 256}, {"wall", 600}, {"output", 64 << 20}, {"explicit", json::Array{}}}},
         {"env", json::Object{{"pass", json::Array{"PATH", "HOME"}}, {"set", json::Object{}}}}};
   }
 
@@ -70,7 +72,8 @@ class RealBox {
 
  private:
   void save() {
-    json::Value policy = json::Object{{"schema", "h5i.policy/1"}, {"tier", tier_}, {"audit", json::Object{{"capture", "all"}}}, {"profile", profile}};
+    json::Value policy = json::Object{
+        {"schema", "h5i.policy/1"}, {"tier", tier_}, {"audit", json::Object{{"capture", "all"}}}, {"profile", profile}};
     session::Manifest m = some_manifest("human", "fix");
     m.repo_git_dir = root_ + "/.git";
     m.base_commit.clear();
@@ -102,13 +105,15 @@ KERNEL_TEST("a run ends with the program's status, and its receipt says what was
     Ended e = box.shell("echo out; echo err >&2; echo x > made; exit 7");
     KCHECK_SAYS(e.status == 7 && e.out == "out\n" && has(e.err, "err\n"), e.out + e.err);
     KCHECK(box.receipt["exit_status"].integer() == 7);
-    KCHECK(box.declared("proc.tools") && box.declared("resources.disk") && box.declared("resources.inodes") && box.declared("resources.cpus"));
+    KCHECK(box.declared("proc.tools") && box.declared("resources.disk") && box.declared("resources.inodes") &&
+           box.declared("resources.cpus"));
     KCHECK(box.declared("fs.read") == (std::string(tier) == "workspace"));
-    struct stat s{};
+    struct stat s {};
     KCHECK(stat((box.work() + "/made").c_str(), &s) == 0 && s.st_uid == k.who().uid);
     if (std::string(tier) == "workspace") {
       bool said = false;
-      for (const json::Value& n : box.receipt["not_enforced"].array()) said = said || has(n["detail"].string(), "nothing was confined");
+      for (const json::Value& n : box.receipt["not_enforced"].array())
+        said = said || has(n["detail"].string(), "nothing was confined");
       KCHECK(said);
     } else {
       KCHECK(box.receipt["attested"]["matches_plan"].boolean());
@@ -137,7 +142,8 @@ KERNEL_TEST("resources.output: what is above it is shown and counted, not kept",
     Ended e = box.shell("head -c 50000 /dev/zero | tr '\\0' x");
     const json::Value& out = box.receipt["output"]["stdout"];
     KCHECK_SAYS(e.status == 0 && e.out.size() == 50000, std::to_string(e.out.size()) + e.err);
-    KCHECK_SAYS(out["truncated"].boolean() && out["bytes"].integer() == 50000 && out["captured"].integer() <= 1000, json::canonical(out));
+    KCHECK_SAYS(out["truncated"].boolean() && out["bytes"].integer() == 50000 && out["captured"].integer() <= 1000,
+                json::canonical(out));
     Ended small = box.shell("echo x");
     KCHECK(small.status == 0 && !box.receipt["output"]["stdout"]["truncated"].boolean());
   }
@@ -187,11 +193,14 @@ KERNEL_TEST("the program's absence and its lack of permission have their own sta
 
 KERNEL_TEST("refused system calls are counted in the receipt of a process box", "[tiers][run]") {
   RealBox box(k, "process");
-  Ended e = box.run({"python3", "-c", "import socket\nfor i in range(3):\n  try: socket.socket(40,1)\n  except PermissionError: print('refused')"});
+  Ended e = box.run(
+      {"python3", "-c",
+       "import socket\nfor i in range(3):\n  try: socket.socket(40,1)\n  except PermissionError: print('refused')"});
   KCHECK_SAYS(e.out == "refused\nrefused\nrefused\n", e.out + e.err);
   int64_t count = 0;
   for (const json::Value& d : box.receipt["denials"].array())
-    if (d["errno"].string() == "EPERM" && d["syscall"].string() == "socket") count = std::max(count, d["count"].integer());
+    if (d["errno"].string() == "EPERM" && d["syscall"].string() == "socket")
+      count = std::max(count, d["count"].integer());
   KCHECK_SAYS(count == 3, json::canonical(box.receipt["denials"]));
 }
 
@@ -200,6 +209,6 @@ KERNEL_TEST("a placeholder of a denied name is gone after a run, and known if th
   box.profile["fs"]["deny"] = json::Array{"$WORK/.env", "$WORK/a/key"};
   Ended e = box.shell("cat .env; echo x > a/key; ls -A");
   KCHECK_SAYS(has(e.err, "Permission denied") && has(e.out, ".env"), e.out + e.err);
-  struct stat s{};
+  struct stat s {};
   KCHECK(lstat((box.work() + "/.env").c_str(), &s) != 0 && lstat((box.work() + "/a").c_str(), &s) != 0);
 }

@@ -15,7 +15,8 @@ struct FakeHost {
   h5i_host host{};
 
   explicit FakeHost(std::function<void(json::Value&)> s = {}) : strip(std::move(s)) {
-    host = {sizeof host, 0, this, [](void*, h5i_str id) -> const void* { return sdk::to_view(id) == H5I_HOST_SPAWN ? &kSpawn : nullptr; }};
+    host = {sizeof host, 0, this,
+            [](void*, h5i_str id) -> const void* { return sdk::to_view(id) == H5I_HOST_SPAWN ? &kSpawn : nullptr; }};
   }
   static h5i_status start(void* context, h5i_str plan, uint32_t, uint64_t* handle, h5i_error* error) {
     auto* self = static_cast<FakeHost*>(context);
@@ -27,7 +28,8 @@ struct FakeHost {
     self->ended[*handle] = o;
     return H5I_OK;
   }
-  static h5i_status wait(void* context, uint64_t handle, int64_t, h5i_spawn_result* out, h5i_sink_fn sink, void* sink_context, h5i_error*) {
+  static h5i_status wait(void* context, uint64_t handle, int64_t, h5i_spawn_result* out, h5i_sink_fn sink,
+                         void* sink_context, h5i_error*) {
     const Outcome& o = static_cast<FakeHost*>(context)->ended[handle];
     out->status = o.result.status;
     out->code = o.result.code;
@@ -71,7 +73,8 @@ KERNEL_TEST("verify proves each claim with a control, and leaves nothing behind"
   KREQUIRE(v.ok() || (k.say(v.error().text), false));
   std::string text = json::pretty(*v);
   KCHECK_SAYS((*v)["ok"].boolean(), text);
-  for (const char* claim : {"fs.read", "fs.write", "fs.deny", "fs.private", "net.mode", "net.unix", "resources.mem", "resources.procs", "resources.fsize"})
+  for (const char* claim : {"fs.read", "fs.write", "fs.deny", "fs.private", "net.mode", "net.unix", "resources.mem",
+                            "resources.procs", "resources.fsize"})
     KCHECK_SAYS(proved(*v, claim), std::string(claim) + text);
   for (const char* d : {"/private"}) {
     int left = 0;
@@ -104,7 +107,8 @@ KERNEL_TEST("verify sees a host that does not confine", "[tiers][verify]") {
       [](json::Value& p) {
         json::Array kept;
         for (const json::Value& m : p["mounts"].array())
-          if (m["kind"].string() != "mask" || m["target"].string().find("denied") == std::string::npos) kept.push_back(m);
+          if (m["kind"].string() != "mask" || m["target"].string().find("denied") == std::string::npos)
+            kept.push_back(m);
         p["mounts"] = kept;
       },
       "fs.deny");

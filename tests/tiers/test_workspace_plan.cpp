@@ -20,13 +20,14 @@ bool listed(const json::Value& plan, std::string_view field) {
 
 TEST_CASE("workspace confines nothing and lists every field but what the core holds") {
   json::Value p = planned(sample_request(), true);
-  for (const char* field : {"fs.read", "fs.write", "fs.deny", "fs.private", "net.mode", "net.unix", "net.loopback", "resources.mem",
-                            "resources.procs", "resources.cpus", "resources.cpu", "resources.fsize", "resources.disk",
-                            "resources.inodes", "proc.tools"}) {
+  for (const char* field : {"fs.read", "fs.write", "fs.deny", "fs.private", "net.mode", "net.unix", "net.loopback",
+                            "resources.mem", "resources.procs", "resources.cpus", "resources.cpu", "resources.fsize",
+                            "resources.disk", "resources.inodes", "proc.tools"}) {
     INFO(field);
     CHECK(listed(p, field));
   }
-  for (const char* field : {"resources.wall", "resources.output", "env.pass", "env.set", "tools"}) CHECK_FALSE(listed(p, field));
+  for (const char* field : {"resources.wall", "resources.output", "env.pass", "env.set", "tools"})
+    CHECK_FALSE(listed(p, field));
   CHECK(p["not_enforced"].array()[0]["detail"].string().find("nothing was confined") == 0);
   CHECK(p["landlock"].is_null());
   CHECK(p["seccomp"].is_null());
