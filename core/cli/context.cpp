@@ -117,6 +117,8 @@ int Context::refuse(const Error& e) {
     to_stderr(std::string(refused ? "refused: " : "failed: ") + printable(e.what, rules) + " [" + std::string(e.id()) + "]\n" +
               "  because: " + printable(evidence, rules) + "\n" + "  see: " + printable(e.remedy(), rules) + "\n");
   }
+  // What is not installed is told apart from what is refused by number too, whatever the verb (docs/MANUAL.md).
+  if (e.code == Errc::TIER_NOT_INSTALLED) return 125;
   return errc_class(e.code) == ExitClass::USAGE ? 2 : 1;
 }
 

@@ -67,7 +67,7 @@ TEST_CASE("what is refused leaves nothing") {
   CHECK(u.refusal({"box", "create", "--name", "x", "--from=-x"}) == "git.revision");
   CHECK(u.refusal({"box", "create", "--name", "x", "--profile", "nothing"}) == "policy.no-profile");
   CHECK(u.refusal({"box", "create", "--name", "x", "--isolation", "nothing"}) == "tier.unknown");
-  CHECK(u.refusal({"box", "create", "--name", "x", "--isolation", "microvm"}) == "tier.not-installed");
+  CHECK(u.refusal({"box", "create", "--name", "x", "--isolation", "microvm"}, "", 125) == "tier.not-installed");
   CHECK(u.refusal({"box", "create", "ext::sh -c id", "--name", "x"}) == "git.source");
   CHECK(u.refusal({"box", "create", "http://example.org/x", "--name", "x"}) == "git.source");
   CHECK(u.refusal({"box", "create", "ssh://-oProxyCommand=id/x", "--name", "x"}) == "git.source");

@@ -56,7 +56,7 @@ TEST_CASE("box probe of one tier answers by its exit status") {
   p.scratch().add("unavailable");
   CHECK(p.json({"box", "probe", "--tier", "fixture.good"}, 0)["tiers"].array().size() == 1);
   CHECK(p.json({"box", "probe", "--tier", "fixture.unavailable"}, 1)["tiers"].array().size() == 1);
-  CHECK(p.json({"box", "probe", "--tier", "process"}, 1)["error"]["id"].string() == "tier.not-installed");
+  CHECK(p.json({"box", "probe", "--tier", "process"}, 125)["error"]["id"].string() == "tier.not-installed");
   CHECK(p.json({"box", "probe", "--tier", "nonsense"}, 1)["error"]["id"].string() == "tier.unknown");
   Ended e = p.h5i({"box", "probe", "--tier", "process"});
   CHECK(is_refusal(e.err, "tier.not-installed"));
@@ -97,6 +97,6 @@ TEST_CASE("box capabilities says for each field and tier whether it is enforced,
   CHECK_FALSE(tier_of(doc, "workspace")["enforces"]["fs.read"].boolean());
   for (const auto& [field, held] : tier_of(doc, "fixture.unavailable")["enforces"].object()) CHECK_FALSE(held.boolean());
   CHECK(tier_of(doc, "process")["state"].string() == "not-installed");
-  CHECK(p.json({"box", "capabilities", "--tier", "process"}, 1)["error"]["id"].string() == "tier.not-installed");
+  CHECK(p.json({"box", "capabilities", "--tier", "process"}, 125)["error"]["id"].string() == "tier.not-installed");
   CHECK(p.h5i({"box", "capabilities"}).out.find("field") == 0);
 }
