@@ -163,7 +163,8 @@ Result<void> create(Context& ctx, const Parsed& p) {
     if (auto remembered = session::remember_repository(dirs, box.manifest.repo_git_dir); !remembered) ctx.note("the repository could not be remembered: " + remembered.error().what);
 
   const std::string name = box.manifest.name.str();
-  json::Array notes, skipped, next;
+  json::Array notes, skipped, next, raw;
+  for (const std::string& c : box.converted) raw.push_back(c);
   for (const std::string& n : stage.policy.notes) notes.push_back(n);
   for (const plugin::Skipped& s : picked.choice.skipped) skipped.push_back(json::Object{{"tier", s.tier}, {"id", s.why.id()}, {"reason", s.why.what}});
   const std::string commands[] = {"h5i box run " + name + " -- COMMAND", "h5i box diff " + name,
@@ -185,6 +186,7 @@ Result<void> create(Context& ctx, const Parsed& p) {
                           {"files", box.files},
                           {"carried", box.carried},
                           {"left_behind", looked ? Json(json::Object{{"modified", left.modified}, {"untracked", left.untracked}, {"ignored", left.ignored}}) : Json()},
+                          {"raw", std::move(raw)},
                           {"notes", std::move(notes)},
                           {"next", std::move(next)}};
   if (ctx.json) {
@@ -199,7 +201,7 @@ Result<void> create(Context& ctx, const Parsed& p) {
   if (looked)
     ctx.line("  stayed behind: " + counted(left.modified, "modified, ") + counted(left.untracked, "untracked, ") + counted(left.ignored, "ignored paths") +
              (left.modified + left.untracked ? " (--with-changes carries the first two)" : ""));
-  for (const std::string& c : box.converted) ctx.line("  raw: " + c + " is a pointer of large-file storage; the box sees the pointer");
+  for (const std::string& c : box.converted) ctx.line("  raw: " + c + " has a filter or is a pointer of large-file storage; the box has the bytes of the repository");
   ctx.line("next:");
   for (const std::string& c : commands) ctx.line("  " + c);
   return {};

@@ -1,14 +1,10 @@
 // box rebase: a box's work onto the present head of its parent branch. Conflicts change nothing.
 #include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "core/base/text.hpp"
+#include "core/cli/rebase_work.hpp"
 #include "core/cli/repo_box.hpp"
 #include "core/cli/repo_verbs.hpp"
-#include "core/git/alternates.hpp"
-#include "core/git/checkout.hpp"
-#include "core/git/private_git.hpp"
 #include "core/os/beneath.hpp"
 
 namespace h5i::cli {
@@ -27,32 +23,17 @@ Result<git::Oid> onto_of(const IdleBox& box, const Parsed& p) {
   return *head;
 }
 
-// The box's own repository is made anew: what a box wrote into the old one is never read.
-Result<void> new_private_git(IdleBox& box, const git::Tree& base, const git::Oid& onto, const git::States& states, const git::Tree& work) {
-  const session::Manifest& m = box.manifest;
-  (void)work;
-  H5I_TRY(os::remove_tree(box.dir, "git.old"));
-  if (renameat(box.dir.get(), "git", box.dir.get(), "git.old") != 0 && errno != ENOENT) return sys_error("move the old private repository aside");
-  git::PrivateGit g;
-  g.branch = m.branch;
-  g.head = onto;
-  g.object_dirs = m.object_dirs;
-  g.foreign_owner = geteuid() == 0;
-  g.user_name = m.name.agent;
-  g.user_email = m.name.agent + "@box.invalid";
-  if (m.object_dirs.empty()) {
-    g.copy_from = &box.repo;
-    g.shallow = !H5I_TRY(box.repo.commit(onto)).parents.empty();
-  } else {
-    for (const char* prefix : {"refs/heads/", "refs/tags/", "refs/remotes/"})
-      for (git::RefValue& r : H5I_TRY(box.repo.refs(prefix)))
-        if (r.name.rfind("refs/heads/h5i/", 0) != 0) g.refs.push_back(std::move(r));
+// A file of the box that is in the way of one that the new base brings: an ignored one, which no merge has seen.
+Result<void> nothing_in_the_way(const IdleBox& box, const std::vector<git::Change>& changes) {
+  std::string list;
+  for (const git::Change& c : changes) {
+    if (c.old_mode != 0) continue;
+    auto fd = os::open_beneath(box.work, c.path, O_PATH);
+    bool absent = !fd && (fd.error().sys_errno == ENOENT || fd.error().sys_errno == ENOTDIR);
+    if (!absent && list.size() < 3000) list += (list.empty() ? "" : ", ") + printable(c.path, {.limit = 300});
   }
-  // The index of the new base: only files that hold what it says are vouched for.
-  git::States clean;
-  for (const git::FileState& s : states)
-    if (const git::Entry* e = git::find_entry(base, s.path); e && e->oid == s.oid) clean.push_back(s);
-  return git::write_private_git(box.dir, box.entry.paths.dir, g, base, clean);
+  if (list.empty()) return {};
+  return make_error(Errc::GIT_CONFLICT, "untracked files of the box are in the way; nothing was changed", list, "remove or rename them in the box");
 }
 
 Result<void> rebase(Context& ctx, const Parsed& p) {
@@ -80,22 +61,9 @@ Result<void> rebase(Context& ctx, const Parsed& p) {
     }
     std::vector<gate::Violation> bad = gate::check_tree(merged.tree);
     if (!bad.empty()) return gate_error(bad, "the new base holds paths that no box gets");
-    git::Tree new_base = H5I_TRY(box.repo.read_tree(target.tree));
-    std::vector<git::Change> changes = git::changes_between(review.scanned.tree, merged.tree);
-    changed = changes.size();
-    int64_t when = (realtime_ns() / 1000000000 - 2) * 1000000000;
-    git::States states = std::move(review.scanned.states);
-    H5I_TRY(box.repo.flush_objects());
-    H5I_TRY(git::update_checkout(box.repo, changes, box.work, when, states));
-    H5I_TRY(new_private_git(box, new_base, onto, states, merged.tree));
-    H5I_TRY(git::save_states(box.dir, states, realtime_ns()));
-    H5I_TRY(box.repo.set_ref(m.base_ref, onto, base_commit, box.who, "h5i box rebase"));
-    H5I_TRY(box.repo.set_ref(m.branch, onto, base_commit, box.who, "h5i box rebase"));
-    m.base_commit = onto.hex();
-    m.base_tree = target.tree.hex();
-    H5I_TRY(session::save_manifest(box.entry.paths, m));
-    H5I_TRY(record(box, "rebased", json::Object{{"before", before}, {"base_commit", m.base_commit}, {"base_tree", m.base_tree}, {"changed", changed}}));
-    H5I_TRY(os::remove_tree(box.dir, "git.old"));
+    H5I_TRY(nothing_in_the_way(box, git::changes_between(review.scanned.tree, merged.tree)));
+    git::Oid merged_tree = H5I_TRY(box.repo.write_tree(merged.tree));
+    changed = H5I_TRY(carry_out_rebase(box, {work_tree, merged_tree, onto}, std::move(review.scanned.states)));
   }
   ctx.result(json::Object{{"schema", "h5i.box-rebase/1"}, {"box", box.name()}, {"before", before}, {"base_commit", m.base_commit}, {"base_tree", m.base_tree}, {"changed", changed}});
   if (ctx.json) return {};

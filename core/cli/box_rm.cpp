@@ -58,7 +58,7 @@ Result<void> remove_box(Context& ctx, const Parsed& p) {
   std::string kept = H5I_TRY(make_evidence_dir(evidence, m.name.slug));
   UniqueFd to = H5I_TRY(os::open_directory_beneath(evidence, kept));
   std::vector<os::DirectoryEntry> entries = H5I_TRY(os::list_directory(box.dir));
-  static const std::string_view kGone[] = {"work", "git", "git.old", "store.git", "private", "spool", "lock", "live.json", "files.state"};
+  static const std::string_view kGone[] = {"work", "git", "git.old", "rebase.json", "store.git", "private", "spool", "lock", "live.json", "files.state"};
   for (const os::DirectoryEntry& e : entries) {
     bool goes = false;
     for (std::string_view g : kGone) goes = goes || e.name == g;

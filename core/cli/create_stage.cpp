@@ -10,6 +10,7 @@
 #include "core/base/text.hpp"
 #include "core/cli/repo_box.hpp"
 #include "core/evidence/log.hpp"
+#include "core/gate/ignore.hpp"
 #include "core/git/alternates.hpp"
 #include "core/git/checkout.hpp"
 #include "core/git/private_git.hpp"
@@ -95,22 +96,40 @@ Result<Base> from_directory(const git::Repository& store, const std::string& pat
 // A pointer of large-file storage: what a smudge filter would replace.
 bool lfs_pointer(const std::string& bytes) { return bytes.rfind("version https://git-lfs.github.com/spec/", 0) == 0; }
 
-std::vector<std::string> converted_paths(const git::Repository& repo, const git::States& states) {
-  std::vector<std::string> out;
-  for (const git::FileState& s : states) {
-    if (s.size < 100 || s.size > 1024 || s.mode == git::kLink) continue;
-    auto bytes = repo.read_blob(s.oid, 1024);
-    if (bytes && lfs_pointer(*bytes)) out.push_back(s.path);
-    if (out.size() >= 20) break;
+// The patterns of the tree's .gitattributes files that name a filter. The attributes have no effect here; a person is told
+// which paths another git would convert.
+gate::IgnoreRules filtered_patterns(const git::Repository& repo, const git::Tree& tree) {
+  gate::IgnoreRules out;
+  for (const git::Entry& e : tree) {
+    if (e.path.substr(e.path.rfind('/') + 1) != ".gitattributes" || git::plain_mode(e.mode) == git::kLink) continue;
+    auto text = repo.read_blob(e.oid, 1 << 20);
+    if (!text) continue;
+    size_t slash = e.path.rfind('/');
+    std::string directory = slash == std::string::npos ? "" : e.path.substr(0, slash);
+    for (size_t i = 0; i < text->size();) {
+      size_t end = std::min(text->find('\n', i), text->size());
+      std::string line = text->substr(i, end - i);
+      i = end + 1;
+      size_t space = line.find_first_of(" \t");
+      if (space != std::string::npos && line[0] != '#' && line[0] != '!' && line.find(" filter=", space) != std::string::npos) out.add(directory, line.substr(0, space));
+    }
   }
   return out;
 }
 
-Result<std::vector<git::RefValue>> readable_refs(const git::Repository& repo) {
-  std::vector<git::RefValue> out;
-  for (const char* prefix : {"refs/heads/", "refs/tags/", "refs/remotes/"})
-    for (git::RefValue& r : H5I_TRY(repo.refs(prefix)))
-      if (r.name.rfind("refs/heads/h5i/", 0) != 0) out.push_back(std::move(r));
+std::vector<std::string> converted_paths(const git::Repository& repo, const git::Tree& tree, const git::States& states) {
+  std::vector<std::string> out;
+  gate::IgnoreRules filtered = filtered_patterns(repo, tree);
+  for (const git::FileState& s : states) {
+    if (s.mode == git::kLink) continue;
+    bool converted = filtered.size() > 0 && filtered.ignored(s.path, false);
+    if (!converted && s.size >= 100 && s.size <= 1024) {
+      auto bytes = repo.read_blob(s.oid, 1024);
+      converted = bytes && lfs_pointer(*bytes);
+    }
+    if (converted) out.push_back(s.path);
+    if (out.size() >= 20) break;
+  }
   return out;
 }
 
@@ -243,6 +262,7 @@ Result<StagedBox> make_box(const StageRequest& r) {
 
   std::string temporary = ".new." + r.name.slug + "." + H5I_TRY(new_session_id()).value;
   std::string staged = agent_dir + "/" + temporary;
+  std::optional<git::Repository> opened;  // outlives `undo`, which takes refs back through it
   Undo undo(parent, temporary);
   if (mkdirat(parent.get(), temporary.c_str(), 0700) != 0) return sys_error("make " + printable(staged));
   UniqueFd dir = H5I_TRY(os::open_directory_beneath(parent, temporary));
@@ -251,7 +271,8 @@ Result<StagedBox> make_box(const StageRequest& r) {
   UniqueFd work = H5I_TRY(os::open_directory_beneath(dir, "work"));
   if (mkdirat(work.get(), ".git", 0755) != 0) return sys_error("make $WORK/.git");
 
-  git::Repository repo = H5I_TRY(repository_for(r, staged));
+  opened.emplace(H5I_TRY(repository_for(r, staged)));
+  const git::Repository& repo = *opened;
   git::Identity who = H5I_TRY(git::commit_identity(r.source.location ? r.source.location->common_dir : "", r.user));
   Base base = H5I_TRY(base_for(r, repo, who));
   std::vector<gate::Violation> bad = gate::check_tree(base.tree);
@@ -307,7 +328,7 @@ Result<StagedBox> make_box(const StageRequest& r) {
   out.summary = base.summary;
   out.files = base.tree.size();
   out.carried = base.carried;
-  out.converted = converted_paths(repo, states);
+  out.converted = converted_paths(repo, base.tree, states);
   out.manifest = std::move(m);
   return out;
 }

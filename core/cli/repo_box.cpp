@@ -6,6 +6,7 @@
 #include "core/base/text.hpp"
 #include "core/cli/create_source.hpp"
 #include "core/cli/create_stage.hpp"
+#include "core/cli/rebase_work.hpp"
 #include "core/evidence/sealing.hpp"
 #include "core/git/worktree.hpp"
 #include "core/os/beneath.hpp"
@@ -89,7 +90,9 @@ Result<IdleBox> open_idle_box(const std::string& text, const std::string& verb) 
   git::Identity who = H5I_TRY(git::commit_identity(m.repo_git_dir, user));
   UniqueFd dir = H5I_TRY(os::open_directory(entry.paths.dir));
   UniqueFd work = H5I_TRY(os::open_directory_beneath(dir, "work"));
-  return IdleBox{std::move(dirs), std::move(user), std::move(entry), std::move(lock), std::move(m), std::move(policy), std::move(repo), std::move(who), std::move(dir), std::move(work)};
+  IdleBox box{std::move(dirs), std::move(user), std::move(entry), std::move(lock), std::move(m), std::move(policy), std::move(repo), std::move(who), std::move(dir), std::move(work)};
+  H5I_TRY(finish_rebase(box));
+  return box;
 }
 
 Result<Review> review_box(const IdleBox& box, bool keep_links) {
@@ -121,6 +124,14 @@ Result<void> record(const IdleBox& box, const std::string& kind, Json body, evid
   r.body = std::move(body);
   H5I_TRY(log.append(r));
   return log.flush();
+}
+
+Result<std::vector<git::RefValue>> readable_refs(const git::Repository& repo) {
+  std::vector<git::RefValue> out;
+  for (const char* prefix : {"refs/heads/", "refs/tags/", "refs/remotes/"})
+    for (git::RefValue& r : H5I_TRY(repo.refs(prefix)))
+      if (r.name.rfind("refs/heads/h5i/", 0) != 0) out.push_back(std::move(r));
+  return out;
 }
 
 Result<bool> seal_and_publish(const IdleBox& box, std::string* why) {
@@ -189,6 +200,9 @@ Result<Proposed> propose_box(IdleBox& box, const Review& review, const std::stri
   if (before && box.repo.has(*before)) {
     git::CommitInfo info = H5I_TRY(box.repo.commit(*before));
     if (info.tree == out.tree) {
+      std::optional<git::Oid> now = H5I_TRY(box.repo.ref(m.branch));
+      if (!now || *now != *before)
+        return make_error(Errc::GIT_REF_CHANGED, "the box's branch is not what was proposed", printable(m.branch) + " is " + (now ? now->hex() : "gone"), "git update-ref " + m.branch + " " + before->hex());
       out.commit = *before;
       out.again = true;
       return out;

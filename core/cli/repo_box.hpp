@@ -61,6 +61,9 @@ Result<Proposed> propose_box(IdleBox& box, const Review& review, const std::stri
 // whole then, its end is just not proven.
 Result<bool> seal_and_publish(const IdleBox& box, std::string* why = nullptr);
 
+// Branches, tags and remote branches of the host, for a box that may read the history; not those of other boxes.
+Result<std::vector<git::RefValue>> readable_refs(const git::Repository& repo);
+
 // JSON forms that several verbs print.
 Json to_json(const git::Change& c);
 Json to_json(const gate::Handoff& h);

@@ -126,8 +126,14 @@ Result<void> update_checkout(const Repository& repo, const std::vector<Change>& 
   };
   std::erase_if(states, [&](const FileState& s) { return touched(s.path); });
   Place place(work);
-  for (const Change& c : changes)
-    if (c.new_mode != 0) H5I_TRY(write_entry(repo, place, {c.path, c.new_mode, c.new_oid}, mtime, states));
+  for (const Change& c : changes) {
+    if (c.new_mode == 0) continue;
+    // What a run of this that was killed left half written goes first; removing is not following.
+    std::string name;
+    const UniqueFd& dir = *H5I_TRY(place.parent(c.path, &name));
+    if (c.new_mode != kGitlink && unlinkat(dir.get(), name.c_str(), 0) != 0 && errno != ENOENT) return sys_error("replace " + printable(c.path));
+    H5I_TRY(write_entry(repo, place, {c.path, c.new_mode, c.new_oid}, mtime, states));
+  }
   std::sort(states.begin(), states.end(), [](const FileState& a, const FileState& b) { return a.path < b.path; });
   return {};
 }

@@ -15,6 +15,7 @@ bool plain_component(std::string_view part);
 Result<States> checkout(const Repository& repo, const Tree& tree, const UniqueFd& work, int64_t mtime_ns);
 
 // Brings `work` from `before` to `after`, touching only the paths that differ, and the states along with it.
+// May be repeated after a death: what is in the place of a new file is replaced, so the caller looks before the first time.
 Result<void> update_checkout(const Repository& repo, const std::vector<Change>& changes, const UniqueFd& work, int64_t mtime_ns, States& states);
 
 }  // namespace h5i::git

@@ -153,6 +153,40 @@ TEST_CASE("rebase brings the work onto the parent's head, or names conflicts and
   CHECK(u.refusal({"box", "rebase", "fix"}) == "box.state");
 }
 
+TEST_CASE("a rebase that was killed is completed by the next verb") {
+  User u;
+  u.create("fix");
+  write_file(u.work("fix") + "/new.txt", "box\n");
+  std::string work_tree = u.json({"box", "propose", "fix"})["tree"].string();
+  write_file(u.repo + "/a.txt", "parent\n");
+  write_file(u.repo + "/late.txt", "late\n");
+  git(u.repo, {"add", "-A"});
+  git(u.repo, {"commit", "-qm", "parent moved"});
+  std::string merged = git(u.repo, {"merge-tree", "--write-tree", "main", "h5i/box/human/fix"});
+  // As left by a death after one file was removed and another half written.
+  unlink((u.work("fix") + "/a.txt").c_str());
+  write_file(u.work("fix") + "/late.txt", "la");
+  write_file(u.box("fix") + "/rebase.json", json::canonical(json::Object{{"schema", "h5i.rebase/1"}, {"work_tree", work_tree}, {"merged_tree", merged}, {"onto", head(u)}}));
+  Json d = u.json({"box", "diff", "fix"});
+  CHECK(d["base_commit"].string() == head(u));
+  CHECK(d["files"].integer() == 1);
+  CHECK(read_file(u.work("fix") + "/a.txt") == "parent\n");
+  CHECK(read_file(u.work("fix") + "/late.txt") == "late\n");
+  CHECK_FALSE(exists(u.box("fix") + "/rebase.json"));
+}
+
+TEST_CASE("rebase does not write over a file of the box that no merge has seen") {
+  User u;
+  u.create("fix");
+  write_file(u.work("fix") + "/.gitignore", "late.txt\n");
+  write_file(u.work("fix") + "/late.txt", "the box's own\n");
+  write_file(u.repo + "/late.txt", "late\n");
+  git(u.repo, {"add", "-A"});
+  git(u.repo, {"commit", "-qm", "parent moved"});
+  CHECK(u.refusal({"box", "rebase", "fix"}) == "git.conflict");
+  CHECK(read_file(u.work("fix") + "/late.txt") == "the box's own\n");
+}
+
 TEST_CASE("abort gives a box up, rm keeps unapplied work unless forced, and evidence stays") {
   User u;
   u.create("fix");

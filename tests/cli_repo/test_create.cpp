@@ -92,13 +92,30 @@ TEST_CASE("a repository whose format cannot be read is refused") {
   CHECK(u.refusal({"box", "create", "--name", "x"}) == "git.unsupported-extension");
 }
 
+TEST_CASE("paths that another git would convert are noted, and their bytes are the repository's") {
+  User u;
+  write_file(u.repo + "/.gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n*.txt text\n");
+  write_file(u.repo + "/big.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n");
+  git(u.repo, {"add", "-A"});
+  git(u.repo, {"commit", "-qm", "lfs"});
+  Json c = u.create("fix");
+  REQUIRE(c["raw"].array().size() == 1);
+  CHECK(c["raw"].array()[0].string() == "big.bin");
+  CHECK(read_file(u.work("fix") + "/big.bin").rfind("version https://", 0) == 0);
+}
+
 TEST_CASE("an unborn repository and a hostile tree are refused") {
   User u;
   git(u.home, {"init", "-q", "unborn"});
   CHECK(u.refusal({"box", "create", "--name", "x"}, u.home + "/unborn") == "git.unborn");
   std::string blob = git(u.repo, {"rev-parse", "HEAD:a.txt"});
-  git(u.repo, {"update-index", "--add", "--cacheinfo", "100644," + blob + ",d/git~1"});
-  git(u.repo, {"commit", "-qm", "hostile"});
+  auto made = [&](std::vector<std::string> args, const std::string& input) {
+    std::string out = run_program("git", args, u.repo, git_environment(u.repo), input).out;
+    REQUIRE(out.size() == 41);
+    return out.substr(0, 40);
+  };
+  std::string inner = made({"mktree"}, "100644 blob " + blob + "\tgit~1\n"), tree = made({"mktree"}, "040000 tree " + inner + "\td\n");
+  git(u.repo, {"update-ref", "HEAD", made({"commit-tree", tree, "-m", "hostile"}, "")});
   CHECK(u.refusal({"box", "create", "--name", "x", "--isolation", "workspace"}) == "gate.dotgit");
   CHECK_FALSE(exists(u.box("x")));
 }
