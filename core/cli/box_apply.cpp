@@ -123,6 +123,13 @@ Result<void> apply(Context& ctx, const Parsed& p) {
   if (made.changes == 0) return make_error(Errc::GIT_NO_CHANGES, "the box " + box.name() + " changed nothing", "its tree is the base's");
   if (was_applied && made.again) return make_error(Errc::BOX_STATE, "the box " + box.name() + " was applied already", "as " + m.applied_commit.substr(0, 12));
   Plan plan = H5I_TRY(plan_apply(box, made.commit, patch));
+  // The branch moved and the box did not hear of it: we were killed in between, or somebody merged the box's branch.
+  if (box.repo.descends(plan.ours.id, made.commit)) {
+    m.applied_commit = plan.ours.id.hex();
+    m.state = session::BoxState::APPLIED;
+    H5I_TRY(session::save_manifest(box.entry.paths, m));
+    return make_error(Errc::BOX_STATE, "the proposal of box " + box.name() + " is in " + short_branch(m.parent_branch) + " already", "the branch holds " + made.commit.hex().substr(0, 12), "h5i box status " + box.name());
+  }
   if (!p.has("--yes")) H5I_TRY(confirm(ctx, box, review, plan));
 
   git::BranchUpdate update;

@@ -183,10 +183,7 @@ Result<void> private_git(const StageRequest& r, const git::Repository& repo, con
   g.head = base.commit;
   g.object_dirs = m.object_dirs;
   g.foreign_owner = geteuid() == 0;
-  const Json& fs = r.policy.document["profile"]["fs"];
-  for (const Json& path : fs["deny"].array())
-    if (path.string().starts_with("$WORK/")) g.excluded.push_back(path.string().substr(6));
-  for (const auto& [path, kind] : fs["private"].object()) g.excluded.push_back(path);
+  g.excluded = names_apart(r.policy.document);
   g.user_name = m.name.agent;
   g.user_email = m.name.agent + "@box.invalid";
   if (r.history == History::FULL) {

@@ -24,6 +24,7 @@ Result<void> new_private_git(IdleBox& box, const git::Tree& base, const git::Oid
   g.head = onto;
   g.object_dirs = m.object_dirs;
   g.foreign_owner = geteuid() == 0;
+  g.excluded = names_apart(box.policy);
   g.user_name = m.name.agent;
   g.user_email = m.name.agent + "@box.invalid";
   if (m.object_dirs.empty()) {

@@ -134,6 +134,15 @@ Result<std::vector<git::RefValue>> readable_refs(const git::Repository& repo) {
   return out;
 }
 
+std::vector<std::string> names_apart(const Json& policy) {
+  std::vector<std::string> out;
+  const Json& fs = policy["profile"]["fs"];
+  for (const Json& path : fs["deny"].array())
+    if (path.string().starts_with("$WORK/")) out.push_back(path.string().substr(6));
+  for (const auto& [path, kind] : fs["private"].object()) out.push_back(path);
+  return out;
+}
+
 Result<bool> seal_and_publish(const IdleBox& box, std::string* why) {
   auto sealed = evidence::seal_log(box.entry.paths.log(), box.dirs.state);
   auto published = sealed ? evidence::published_head(box.entry.paths.log(), box.dirs.state) : Result<evidence::Published>(sealed.error());

@@ -56,6 +56,9 @@ struct Proposed {
 // Through the gate into a commit on the box's branch. Nothing changed: `changes` is 0 and no commit is made.
 Result<Proposed> propose_box(IdleBox& box, const Review& review, const std::string& message);
 
+// Paths of $WORK that a policy denies or makes private: the box's own git leaves them alone.
+std::vector<std::string> names_apart(const Json& policy);
+
 // Signs the head of the box's log and publishes it as refs/h5i/log/<agent>/<slug>: a commit with the seal and the host's
 // public key, that travels with the repository. False, with a note in `why`, when the host could not sign: the log itself is
 // whole then, its end is just not proven.

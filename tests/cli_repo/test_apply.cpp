@@ -35,6 +35,18 @@ TEST_CASE("apply moves branch, index and files by fast-forward and leaves them c
   CHECK(read_file(u.box("fix") + "/log.jsonl").find("\"kind\":\"applied\"") != std::string::npos);
 }
 
+TEST_CASE("a proposal that is in the branch already is not applied twice") {
+  User u;
+  u.create("fix");
+  write_file(u.work("fix") + "/new.txt", "box\n");
+  u.json({"box", "propose", "fix"});
+  git(u.repo, {"merge", "-q", "h5i/box/human/fix"});
+  std::string before = head(u);
+  CHECK(u.refusal({"box", "apply", "fix", "--yes"}) == "box.state");
+  CHECK(head(u) == before);
+  u.json({"box", "rm", "fix"});
+}
+
 TEST_CASE("apply of nothing is refused") {
   User u;
   u.create("fix");
