@@ -30,6 +30,7 @@ int plugin_list(Context& ctx, const Parsed&) {
   ctx.result(json::Object{{"schema", "h5i.plugin-list/1"}, {"plugins", plugins}, {"directories", directories}, {"not_installed", absent}});
   if (ctx.json) return 0;
 
+  if (const auto& why = registry->settings().host_list_refused) ctx.note("note: the host's list of plugin directories is left out: " + reason_line(*why));
   if (registry->plugins().empty()) ctx.line("no plugin is installed");
   for (const plugin::PluginInfo& p : registry->plugins()) {
     if (p.refused) {

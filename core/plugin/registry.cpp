@@ -40,24 +40,16 @@ std::string state_of_user() {
   return {};
 }
 
-// One absolute path a line, '#' begins a comment. A file that cannot be trusted adds nothing.
-std::vector<std::string> directories_of_host(Believed believed) {
+// One absolute path a line, '#' begins a comment. No such file is no directories.
+Result<std::vector<std::string>> directories_of_host(Believed believed) {
   std::vector<std::string> out;
   auto dir = open_trusted_directory("/etc/h5i", believed);
-  if (!dir) return out;
-  auto file = open_trusted_file(*dir, "plugin-directories", kHostDirectories, believed);
-  if (!file) return out;
-  auto text = read_all(*file, kMaxHostDirectories, kHostDirectories);
-  if (!text) return out;
-  size_t at = 0;
-  while (at < text->size()) {
-    size_t end = std::min(text->find('\n', at), text->size());
-    std::string line = text->substr(at, end - at);
-    while (!line.empty() && (line.back() == ' ' || line.back() == '/' || line.back() == '\r')) line.pop_back();
-    if (!line.empty() && line[0] == '/') out.push_back(std::move(line));
-    at = end + 1;
-  }
-  return out;
+  if (!dir && dir.error().code == Errc::NOT_FOUND) return out;
+  UniqueFd etc = H5I_TRY(std::move(dir));
+  auto file = open_trusted_file(etc, "plugin-directories", kHostDirectories, believed);
+  if (!file && file.error().code == Errc::NOT_FOUND) return out;
+  UniqueFd fd = H5I_TRY(std::move(file));
+  return host_directories(H5I_TRY(read_all(fd, kMaxHostDirectories, kHostDirectories)));
 }
 
 std::vector<std::string> manifest_names(int directory_fd) {
@@ -204,6 +196,18 @@ std::string package_of_tier(std::string_view id) {
 
 std::vector<std::string> shipped_tiers() { return {std::begin(kShippedTiers), std::end(kShippedTiers)}; }
 
+std::vector<std::string> host_directories(std::string_view text) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\t' || line.back() == '/' || line.back() == '\r')) line.remove_suffix(1);
+    if (!line.empty() && line[0] == '/') out.emplace_back(line);
+    at = end + 1;
+  }
+  return out;
+}
+
 Result<Settings> Settings::of_this_process() {
   Settings s;
   s.euid = geteuid();
@@ -214,7 +218,12 @@ Result<Settings> Settings::of_this_process() {
     s.lock_file = state + "/plugins.lock.json";
     s.directories.push_back({s.state_directory, Trust::PINNED});
   }
-  for (std::string& path : directories_of_host({s.euid}))
+  auto listed = directories_of_host({s.euid});
+  if (!listed) {
+    s.host_list_refused = listed.error();
+    return s;
+  }
+  for (std::string& path : *listed)
     if (std::none_of(s.directories.begin(), s.directories.end(), [&](const Directory& d) { return d.path == path; }))
       s.directories.push_back({std::move(path), Trust::SYSTEM});
   return s;

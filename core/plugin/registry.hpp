@@ -45,10 +45,15 @@ struct Settings {
   std::string lock_file;  // <state>/plugins.lock.json
   std::string state_directory;  // <state>/plugins, where `plugin install` puts them; empty without a home
   uid_t euid = 0;
+  // Why the host's list of directories was not believed, when there is one; its directories are then left out.
+  std::optional<Error> host_list_refused;
   // ../lib/h5i/plugins/1 beside the running executable's directory (bin or libexec/h5i), the user's state directory, the
   // directories of /etc/h5i/plugin-directories (one absolute path a line).
   static Result<Settings> of_this_process();
 };
+
+// The directories in the text of /etc/h5i/plugin-directories; what is no absolute path is a comment. Pure.
+std::vector<std::string> host_directories(std::string_view text);
 
 class Registry {
  public:

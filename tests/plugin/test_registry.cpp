@@ -238,6 +238,12 @@ TEST_CASE("a refused manifest that still says its id is found by that id") {
   CHECK(r.error().evidence.find("plugin.abi-major") == 0);
 }
 
+TEST_CASE("the host's list of directories is one absolute path a line") {
+  CHECK(host_directories("# ours\n/opt/h5i/plugins/ \n\nrelative\n/srv/p\r\n/\n").size() == 2);
+  CHECK(host_directories("/opt/a\n/opt/b") == std::vector<std::string>{"/opt/a", "/opt/b"});
+  CHECK(host_directories("").empty());
+}
+
 TEST_CASE("the list of directories comes from this executable and the user's state, from no other variable") {
   setenv("XDG_STATE_HOME", "/somewhere/state", 1);
   setenv("H5I_PLUGIN_PATH", "/planted", 1);
