@@ -419,7 +419,8 @@ class Resolver {
   std::vector<std::string> optional_;
 };
 
-// A repository may give a built-in's name another meaning. Taken without being named, it must not be wider.
+// A repository may give a built-in's name another meaning. Taken without being named, it must not be wider, nor choose a
+// tier (of which one confines nothing), an image or a credential.
 Result<void> check_redefinition(const ResolveInput& in, const Resolved& chosen) {
   if (chosen.profile_from == "flag" || chosen.defined_at == "built-in") return {};
   ResolveInput plain = in;
@@ -431,7 +432,7 @@ Result<void> check_redefinition(const ResolveInput& in, const Resolved& chosen) 
   auto builtin = resolve(plain);
   if (!builtin) return {};
   for (const Change& c : compare(builtin->document, chosen.document))
-    if (c.direction == Direction::WIDENED)
+    if (c.direction == Direction::WIDENED || c.field == "isolation" || c.field == "container.image" || c.field == "secrets" || c.field == "auth")
       return make_error(Errc::POLICY_VALUE, chosen.defined_at + ": the repository redefines the profile `" + chosen.profile + "` wider than the built-in",
                         c.field + ": " + c.detail, "look at h5i policy show " + chosen.profile + ", then accept it by naming it: --profile " + chosen.profile);
   return {};

@@ -94,6 +94,7 @@ Result<Resolved> with_tier(Resolved r, const TierFacts& facts) {
   }
   if (!defaults.empty()) r.notes.push_back("not held at tier " + tier + ", built-in defaults only: " + defaults);
 
+  if (!facts.confines) r.notes.push_back("tier " + tier + " confines nothing" + (r.isolation.empty() ? "" : "; named by " + r.isolation_at));
   r.document["tier"] = tier;
   r.digest = PolicyDigest(canonical_digest(r.document));
   return r;

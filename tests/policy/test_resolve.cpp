@@ -189,6 +189,9 @@ TEST_CASE("a built-in that the repository redefines wider is taken only by name"
   refuses(in, "policy.value", "redefines the profile `default` wider");
   in.profile = "default";
   CHECK(must(in)["profile"]["net"]["mode"].string() == "host");
+  refuses(input("profiles:\n  default: { isolation: workspace }\n", ""), "policy.value", "isolation");
+  refuses(input("profiles:\n  default: { container: { image: x } }\n", ""), "policy.value", "container.image");
+  refuses(input("profiles:\n  default: { secrets: { K: } }\n", ""), "policy.value", "secrets");
   CHECK(must(input(narrow, ""))["profile"]["resources"]["procs"].integer() == 5);
 }
 
@@ -484,6 +487,7 @@ TEST_CASE("a tier must hold what the profile asks, or it is refused by id") {
   // At workspace, which was chosen by name and confines nothing, everything is reported.
   auto w = with_tier(*resolve(bare("workspace")), workspace);
   REQUIRE(w);
+  CHECK(w->notes.back() == "tier workspace confines nothing; named by workspace (built-in)");
   CHECK(with_tier(*resolve(input(body("resources: { mem: 1G }"))), workspace));
   std::set<std::string> unheld;
   for (const Unheld& u : unheld_fields(resolve(input(body("tools: [git]\n    resources: { mem: 1G, cpus: 1, disk: 1G }")))->document, workspace)) {
