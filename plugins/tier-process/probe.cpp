@@ -116,14 +116,19 @@ const char* try_mount() {
 
 const char* try_pid() {
   if (const char* step = own_user_namespace()) return step;
-  if (unshare(CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) != 0) return "unshare pid ipc uts cgroup";
+  if (unshare(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) != 0)
+    return "unshare pid mnt ipc uts cgroup";
   pid_t first = fork();
   if (first < 0) return "fork in pid";
-  if (first == 0) _exit(getpid() == 1 ? 0 : 1);
+  if (first == 0) {
+    if (getpid() != 1) _exit(EPROTO);
+    // Refused where parts of the visible /proc are covered, as in many containers.
+    _exit(mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0 ? 0 : errno);
+  }
   int status = 0;
   waitpid(first, &status, 0);
-  errno = EPROTO;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? nullptr : "first process of pid";
+  errno = WIFEXITED(status) ? WEXITSTATUS(status) : EPROTO;
+  return errno == 0 ? nullptr : "first process of pid and its own /proc";
 }
 
 const char* try_net() {
@@ -255,7 +260,7 @@ std::vector<Component> probe_components(const HostFacts& facts, bool as_root) {
   out.push_back(tried("user-namespace", in_child(try_user), "two levels entered and mapped"));
   out.push_back(tried("mount-namespace", in_child(try_mount), "tmpfs mounted and cloned by descriptor"));
   out.push_back(
-      tried("pid-namespace", in_child(try_pid), "entered with ipc, uts and cgroup; the first child is pid 1"));
+      tried("pid-namespace", in_child(try_pid), "entered with ipc, uts and cgroup; the first child is pid 1 and has a /proc of its own"));
   out.push_back(tried("network-namespace", in_child(try_net), "entered, loopback up"));
   out.push_back(tried("landlock", in_child(try_landlock),
                       "ABI " + std::to_string(facts.landlock_abi) + "; a read without a rule was refused"));

@@ -1,4 +1,5 @@
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -60,6 +61,19 @@ KERNEL_TEST("a host without user namespaces is found out by trying, and nothing 
   KCHECK(user != nullptr && !user->ok && std::string(user->reason) == "tier.probe.missing");
   json::Value d = tier_process::probe_document(components);
   KCHECK(!d["available"].boolean() && d["claims"].array().empty() && !d["missing"].array().empty());
+}
+
+KERNEL_TEST("a covered /proc, as in a container, is found out by trying", "[tiers][probe]") {
+  std::string uid_map = std::to_string(k.who().uid) + " " + std::to_string(k.who().uid) + " 1";
+  KREQUIRE(unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0);
+  KREQUIRE(write_text("/proc/self/setgroups", "deny") && write_text("/proc/self/uid_map", uid_map));
+  KREQUIRE(write_text("/proc/self/gid_map", uid_map));
+  KREQUIRE(mount("tmpfs", "/proc/sys", "tmpfs", 0, "size=64k") == 0);
+  auto components = tier_process::probe_components(tier_process::read_facts(), false);
+  const auto* pid = find(components, "pid-namespace");
+  KCHECK(pid != nullptr && !pid->ok);
+  const auto* user = find(components, "user-namespace");
+  KCHECK(user != nullptr && user->ok);  // control: the rest is as before
 }
 
 TEST_CASE("the cgroup is no condition, but is said", "[tiers][probe]") {
