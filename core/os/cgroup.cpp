@@ -130,20 +130,30 @@ CgroupBase find_cgroup_base() {
   // The trial itself. Enabling controllers for children fails with EBUSY while the group holds processes of its own
   // (the "no internal processes" rule): a delegated scope with this process in it, so the answer is honest.
   unsigned char r[6];
-  if (!random_bytes(r, sizeof r)) return out;
+  if (!random_bytes(r, sizeof r)) {
+    out.reason = "no random name for a trial group";
+    return out;
+  }
   std::string name = "h5i-trial-" + hex(r, sizeof r);
   if (mkdirat(dir->get(), name.c_str(), 0755) != 0) {
     out.reason = "own group " + printable(out.base) + " is not delegated: " + sys_error("mkdir").evidence;
     return out;
   }
+  // What the trial switches on it switches off again when it fails: a probe leaves no trace.
+  auto enabled = read_beneath(dir->get(), "cgroup.subtree_control", 4096);
+  const std::vector<std::string> before = enabled ? words(*enabled) : std::vector<std::string>{};
+  std::vector<std::string> added;
   auto leave = [&](std::string why) {
     unlinkat(dir->get(), name.c_str(), AT_REMOVEDIR);
+    for (const std::string& c : added) (void)write_control(dir->get(), "cgroup.subtree_control", "-" + c);
+    out.controllers.clear();
     out.reason = std::move(why);
     return out;
   };
   for (const char* c : {"memory", "pids", "cpu"}) {
-    auto enabled = write_control(dir->get(), "cgroup.subtree_control", std::string("+") + c);
-    if (!enabled) continue;
+    bool there = std::find(before.begin(), before.end(), c) != before.end();
+    if (!there && !write_control(dir->get(), "cgroup.subtree_control", std::string("+") + c)) continue;
+    if (!there) added.emplace_back(c);
     out.controllers.emplace_back(c);
   }
   if (out.controllers.empty()) return leave("no controller can be enabled beneath " + printable(out.base));
