@@ -86,10 +86,11 @@ class Comparison {
     y_seen.insert(y_seen.end(), yw.begin(), yw.end());
     admitted("fs.read", x_seen, y_seen, any_above);
     admitted("fs.write", xw, yw, any_above);
+    // What lies in no grant is not there anyway, so denying it changes nothing.
     for (const std::string& d : texts(y["deny"]))
-      if (!any_above(texts(x["deny"]), d)) add("fs.deny", Direction::NARROWED, "+ " + d);
+      if (!any_above(texts(x["deny"]), d) && any_above(x_seen, d)) add("fs.deny", Direction::NARROWED, "+ " + d);
     for (const std::string& d : texts(x["deny"]))
-      if (!any_above(texts(y["deny"]), d)) add("fs.deny", Direction::WIDENED, "- " + d);
+      if (!any_above(texts(y["deny"]), d) && any_above(y_seen, d)) add("fs.deny", Direction::WIDENED, "- " + d);
     for (const auto& [path, kind] : y["private"].object())
       if (!(x["private"][path] == kind)) add("fs.private", Direction::CHANGED, path + ": " + kind.string());
     for (const auto& [path, kind] : x["private"].object())

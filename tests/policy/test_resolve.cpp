@@ -192,6 +192,7 @@ TEST_CASE("a built-in that the repository redefines wider is taken only by name"
   refuses(input("profiles:\n  default: { isolation: workspace }\n", ""), "policy.value", "isolation");
   refuses(input("profiles:\n  default: { container: { image: x } }\n", ""), "policy.value", "container.image");
   refuses(input("profiles:\n  default: { secrets: { K: } }\n", ""), "policy.value", "secrets");
+  CHECK(resolve(input("profiles:\n  default: { fs: { deny: [$WORK/.env] } }\n", "")));
   CHECK(must(input(narrow, ""))["profile"]["resources"]["procs"].integer() == 5);
 }
 
@@ -530,6 +531,8 @@ TEST_CASE("a comparison says what widened and what narrowed, by effect") {
   CHECK(diff("fs: { read: [/usr] }", "fs: { read: [/usr, /usr/lib] }").empty());  // covered already
   CHECK(diff("fs: { read: [/usr] }", "fs: { read: [/usr], write: [$WORK, /usr/x] }") == "widened fs.write + /usr/x; ");
   CHECK(diff("fs: { deny: [$WORK/a] }", "fs: { deny: [] }") == "widened fs.deny - $WORK/a; ");
+  CHECK(diff("fs: { deny: [\"~/.ssh\"] }", "fs: { deny: [] }").empty());  // no grant lies above it
+  CHECK(diff("fs: { read: [/usr, \"~/x\"], deny: [\"~/x/y\"] }", "fs: { read: [/usr, \"~/x\"], deny: [] }") == "widened fs.deny - /home/u/x/y; ");
   CHECK(diff("resources: { mem: 4G }", "resources: { mem: 8G }") == "widened resources.mem 4G -> 8G; ");
   CHECK(diff("resources: { fsize: 1G }", "tools: [git]") == "narrowed tools any -> 1 named; widened resources.fsize 1G -> none; ");
   CHECK(diff("tools: []", "extends: default") == "widened tools a list -> any; ");
