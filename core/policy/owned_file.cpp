@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <climits>
+#include <cstdlib>
+
 #include "core/os/beneath.hpp"
 
 namespace h5i::policy {
@@ -25,11 +28,28 @@ Result<void> check_owner(const UniqueFd& fd, const std::string& name, uint32_t u
   return {};
 }
 
+// Whoever may write a directory on the way may put another one in its place. In a sticky one (/tmp) that is only for the
+// owner of what lies there, and the next directory's owner is looked at in turn.
+Result<void> check_ancestors(const std::string& directory, uint32_t uid) {
+  for (size_t slash = directory.rfind('/'); slash != std::string::npos && directory.size() > 1; slash = slash ? directory.rfind('/', slash - 1) : std::string::npos) {
+    std::string above = slash ? directory.substr(0, slash) : "/";
+    struct stat st{};
+    if (::lstat(above.c_str(), &st) != 0) return sys_error("stat " + above);
+    bool writable = (st.st_mode & 022) && !(st.st_mode & S_ISVTX);
+    if ((st.st_uid != 0 && st.st_uid != uid) || writable)
+      return make_error(Errc::POLICY_HOST_FILE, above + ", on the way to " + directory + ", can be written by others",
+                        "owner " + std::to_string(st.st_uid) + ", mode " + octal(st.st_mode));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::optional<std::string>> read_owned_file(const std::string& path, uint32_t uid, uint64_t limit) {
   size_t slash = path.rfind('/');
   std::string parent = slash == 0 ? "/" : path.substr(0, slash), name = path.substr(slash + 1);
+  char real[PATH_MAX];  // links above are the owner's own; what they lead to is judged
+  if (::realpath(parent.c_str(), real)) parent = real;
   auto dir = os::open_directory(parent);
   if (!dir) {
     if (dir.error().sys_errno == ENOENT || dir.error().sys_errno == ENOTDIR) return std::optional<std::string>();
@@ -41,6 +61,7 @@ Result<std::optional<std::string>> read_owned_file(const std::string& path, uint
     if (fd.error().code == Errc::PATH_ESCAPE) return make_error(Errc::POLICY_HOST_FILE, path + " is a symbolic link", "the file itself must lie there");
     return std::move(fd).error();
   }
+  H5I_TRY(check_ancestors(parent, uid));
   H5I_TRY(check_owner(*dir, parent, uid, true));
   H5I_TRY(check_owner(*fd, path, uid, false));
   auto bytes = os::read_all(*fd, limit);

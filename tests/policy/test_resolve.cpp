@@ -416,6 +416,13 @@ TEST_CASE("host policy: root's file wins, both ceilings hold, others may not wri
   ::chmod(t.path.c_str(), 0777);
   refused(user, "written by others");
   ::chmod(t.path.c_str(), 0755);
+  for (const char* d : {"/above", "/above/h5i"}) ::mkdir((t.path + d).c_str(), 0755);
+  std::string deeper = t.write("above/h5i/host.yaml", "audit: { capture: all }\n");
+  CHECK(load_host_policy("", deeper, uid)->ceilings.size() == 1);
+  ::chmod((t.path + "/above").c_str(), 0777);
+  refused(deeper, "on the way");
+  ::chmod((t.path + "/above").c_str(), 01777);  // as /tmp: others cannot replace what is not theirs
+  CHECK(load_host_policy("", deeper, uid));
   REQUIRE(::symlink("user.yaml", (t.path + "/link.yaml").c_str()) == 0);
   refused(t.path + "/link.yaml", "symbolic link");
   ::mkdir((t.path + "/dir.yaml").c_str(), 0755);
