@@ -90,6 +90,12 @@ Outcome natural_end(const spawn::SpawnResult& r) {
   return o;
 }
 
+// Of a program that never started a plugin may say that set-up failed; of everything else it says what the spawner said.
+bool same_end(const spawn::SpawnResult& seen, const plugin::Outcome& said) {
+  bool never_started = seen.setup_errno != 0 || seen.exec_errno != 0;
+  return (never_started && said.status == H5I_OUTCOME_SETUP_FAILED) || (said.status == seen.status && said.code == seen.code);
+}
+
 class Supervisor {
  public:
   explicit Supervisor(const SuperviseInput& in) : in_(in) {}
@@ -335,8 +341,7 @@ class Supervisor {
     }
     if (host_error_ && !forced_)
       s.plugin_disagrees = std::string(host_error_->id()) + ": " + host_error_->what;
-    else if (s.spawned && host_outcome_ && !forced_ &&
-             (host_outcome_->status != s.spawned->status || host_outcome_->code != s.spawned->code))
+    else if (s.spawned && host_outcome_ && !forced_ && !same_end(*s.spawned, *host_outcome_))
       s.plugin_disagrees = "the plugin says outcome " + std::to_string(host_outcome_->status) + " code " +
                            std::to_string(host_outcome_->code) + ", the spawner saw " + std::to_string(s.spawned->status) +
                            " code " + std::to_string(s.spawned->code);

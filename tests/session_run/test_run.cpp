@@ -405,6 +405,19 @@ TEST_CASE("whichever process of ours is killed, the run says so, nothing of the 
     }
 }
 
+TEST_CASE("the process tier's account and the spawner's are one, however a command ends") {
+  Sandbox s;
+  s.use_process_tier();
+  spill(s.box() + "/work/plain", "no program\n");
+  for (const auto& [argv, expected] : {std::pair{std::vector<std::string>{"true"}, 0}, {sh("exit 3"), 3}, {sh("kill -9 $$"), 137},
+                                       {{"no-such-program"}, 127}, {{"./plain"}, 126}}) {
+    INFO(argv.back());
+    agrees(s, s.run(argv), expected);
+  }
+  CHECK(s.records("plugin-disagrees").empty());
+  CHECK(s.records("attested").size() == 5);
+}
+
 TEST_CASE("a shell has a terminal of its own, no deadline, and leaves one record with its status") {
   Sandbox s;
   s.set_profile([](Json& p) { p["resources"]["wall"] = 1; });
