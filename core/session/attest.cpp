@@ -1,11 +1,14 @@
 #include "core/session/attest.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <memory>
 
 namespace h5i::session {
 namespace {
@@ -204,6 +207,13 @@ struct Judge {
     out.facts["mounts"] = json::Object{{"root", root ? root->fstype : ""}, {"seen", seen.size()}, {"checked", checked}};
   }
 
+  void descriptors() {
+    const ProcessFacts& w = in.workload;
+    expect(w.descriptors >= 0, "workload: its descriptors cannot be listed");
+    for (int fd : w.kept_descriptors) expect(false, "workload: descriptor " + std::to_string(fd) + " would stay open in the program");
+    out.facts["descriptors"] = json::Object{{"open", w.descriptors}, {"kept", w.kept_descriptors.size()}};
+  }
+
   void limits() {
     for (const Json& r : in.plan["rlimits"].array()) {
       const std::string& name = r["name"].string();
@@ -280,7 +290,33 @@ void parse_status(std::string_view text, ProcessFacts* out) {
   });
 }
 
-Result<ProcessFacts> read_process(pid_t pid, bool mounts) {
+// A descriptor of the host's that survives the exec would be a way around every mount and namespace.
+static void read_descriptors(int proc, ProcessFacts* out) {
+  UniqueFd fd(openat(proc, "fdinfo", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return;
+  std::unique_ptr<DIR, int (*)(DIR*)> list(fdopendir(fd.get()), closedir);
+  if (!list) return;
+  fd.release();  // the list's now
+  out->descriptors = 0;
+  while (dirent* e = readdir(list.get())) {
+    if (e->d_name[0] == '.') continue;
+    out->descriptors++;
+    int n = static_cast<int>(number(e->d_name));
+    if (n <= 2) continue;
+    bool closes = false;
+    auto info = slurp(dirfd(list.get()), e->d_name);
+    if (info)
+      each_line(*info, [&](std::string_view line) {
+        if (line.starts_with("flags:")) {
+          auto w = words(line.substr(6));
+          closes = !w.empty() && (strtoul(std::string(w[0]).c_str(), nullptr, 8) & O_CLOEXEC);
+        }
+      });
+    if (!closes) out->kept_descriptors.push_back(n);
+  }
+}
+
+Result<ProcessFacts> read_process(pid_t pid, bool whole) {
   ProcessFacts f;
   f.pid = pid;
   std::string path = "/proc/" + std::to_string(pid);
@@ -313,8 +349,9 @@ Result<ProcessFacts> read_process(pid_t pid, bool mounts) {
     f.exe_dev = st.st_dev;
     f.exe_ino = st.st_ino;
   }
-  if (mounts)
-    if (auto t = slurp(dir.get(), "mountinfo")) f.mounts = parse_mountinfo(*t);
+  if (!whole) return f;
+  if (auto t = slurp(dir.get(), "mountinfo")) f.mounts = parse_mountinfo(*t);
+  read_descriptors(dir.get(), &f);
   return f;
 }
 
@@ -352,6 +389,7 @@ Attestation judge(const AttestInput& in) {
   j.namespaces();
   j.ids();
   j.mounts();
+  j.descriptors();
   j.limits();
   j.cgroup();
 

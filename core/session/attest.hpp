@@ -41,11 +41,14 @@ struct ProcessFacts {
   std::string cgroup;                               // path of the v2 hierarchy
   std::map<std::string, std::string> limits;        // by the first column of /proc/PID/limits, soft value
   uint64_t exe_dev = 0, exe_ino = 0;
+  int descriptors = -1;                             // open ones; -1: they could not be listed
+  std::vector<int> kept_descriptors;                // above 2, that an exec would not close
 };
 
-// Reads through one descriptor of /proc/PID. `mounts`: mountinfo too. The caller checks afterwards, by its pidfd, that the
+// Reads through one descriptor of /proc/PID. The caller checks afterwards, by its pidfd, that the
 // process still lives: then the number was its own all the while.
-Result<ProcessFacts> read_process(pid_t pid, bool mounts);
+// Descriptors and mounts only when `whole`.
+Result<ProcessFacts> read_process(pid_t pid, bool whole);
 // Parsers, for tests.
 std::vector<MountSeen> parse_mountinfo(std::string_view text);
 void parse_status(std::string_view text, ProcessFacts* out);

@@ -1,4 +1,7 @@
+#include <fcntl.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "core/session/attest.hpp"
 #include "tests/support/catch.hpp"
@@ -46,6 +49,7 @@ AttestInput honest() {
   }
   in.init = p;
   in.init->pid = 51, in.init->parent = 50, in.init->exe_dev = 1, in.init->exe_ino = 2;
+  p.descriptors = 4;
   p.pid = 52, p.parent = 51;
   p.mounts = {{"/", "tmpfs", {"ro", "nosuid"}},        {"/usr", "ext4", {"ro", "nosuid", "nodev"}}, {"/usr/share", "ext4", {"ro", "nosuid", "nodev"}},
               {"/w", "ext4", {"rw", "nosuid", "nodev"}}, {"/tmp", "tmpfs", {"rw", "nosuid", "nodev"}}, {"/proc", "proc", {"rw"}},
@@ -95,6 +99,8 @@ TEST_CASE("a box that is what its plan says attests; with any one thing differen
       {"a limit higher", [](AttestInput& i) { i.workload.limits["Max open files"] = "4096"; }},
       {"a limit absent", [](AttestInput& i) { i.workload.limits["Max open files"] = "unlimited"; }},
       {"limits unreadable", [](AttestInput& i) { i.workload.limits.clear(); }},
+      {"a descriptor that the program would get", [](AttestInput& i) { i.workload.kept_descriptors = {7}; }},
+      {"descriptors unreadable", [](AttestInput& i) { i.workload.descriptors = -1; }},
       {"our cgroup", [](AttestInput& i) { i.workload.cgroup = i.self.cgroup; }},
       {"another init", [](AttestInput& i) { i.init->exe_ino = 3; }},
       {"init of another parent", [](AttestInput& i) { i.init->parent = 1; }},
@@ -148,5 +154,16 @@ TEST_CASE("this process as read from /proc has what every process has") {
   CHECK(p->uids[0] == getuid());
   CHECK(!p->mounts.empty());
   CHECK(p->limits.count("Max open files") == 1);
+  CHECK(p->descriptors >= 3);
+  auto kept = [&] { return read_process(getpid(), true)->kept_descriptors; };
+  auto before = kept();
+  int leak = open("/dev/null", O_RDONLY), closed = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  auto after = kept();
+  before.push_back(leak);
+  std::sort(before.begin(), before.end());
+  std::sort(after.begin(), after.end());
+  CHECK(after == before);
+  close(leak);
+  close(closed);
   CHECK(!read_process(0x7ffffff0, false));
 }
