@@ -116,7 +116,7 @@ class Builder {
   void add_memory();
   sdk::Status add_denials();
   sdk::Status deny(const std::string& name);
-  sdk::Status write_deny(const std::string& name);
+  sdk::Status write_deny(const Resolved& resolved);
   sdk::Status protect_parents(const Area& area, const std::string& path, std::string_view field);
   sdk::Status refuse_sockets();
   void add_identity_files();
@@ -365,10 +365,14 @@ sdk::Status Builder::deny(const std::string& name) {
   const std::string& path = r.path;
   if (is_within(request_.work, path)) return path_refused("fs.deny", name, "holds the box's own work tree");
   denied_.push_back(path);
-  for (auto it = areas_.begin(); it != areas_.end();)  // a grant inside a denied path is denied with it
-    it = is_within(it->first, path) && !it->second.source.empty() ? areas_.erase(it) : std::next(it);
+  // What is granted, protected or asked for inside a denied path is denied with it.
+  std::erase_if(areas_, [&](const auto& a) { return is_within(a.first, path) && !a.second.source.empty(); });
+  std::erase_if(mounts_,
+                [&](const auto& m) { return is_within(m.first, path) && m.second["kind"].string() != "tmpfs"; });
   const Area* area = covering(path);
   if (area == nullptr || area->source.empty()) return {};  // not in the view
+  std::erase_if(view_.placeholders,
+                [&](const Placeholder& p) { return is_within(join(p.root, p.relative), area->host_path(path)); });
   Node node = host_.look(area->host_path(path));
   if (node.kind == NodeKind::ABSENT && !area->write) return {};  // nobody in the box can make it
   if (node.kind == NodeKind::FILE && node.links > 1)
@@ -383,10 +387,7 @@ sdk::Status Builder::deny(const std::string& name) {
 }
 
 // Write-denied whatever the profile says: what other programs of the user start or trust.
-sdk::Status Builder::write_deny(const std::string& name) {
-  Resolved r = resolve(host_, name);
-  if (r.loop) return {};
-  std::vector<std::string> names = {r.path};
+sdk::Status Builder::write_deny(const Resolved& r) {
   for (const Link& link : r.links) {
     const Area* area = covering(link.path);
     if (area != nullptr && area->granted && area->write)
@@ -396,25 +397,35 @@ sdk::Status Builder::write_deny(const std::string& name) {
   }
   for (auto& [target, a] : areas_)
     if (a.granted && is_within(target, r.path)) a.write = false;
-  const Area* area = covering(r.path);
-  if (area == nullptr || !area->granted || !area->write || denied(r.path)) return {};
-  Node node = host_.look(area->host_path(r.path));
-  H5I_SDK_TRY(protect_parents(*area, r.path, "fs.write"));
-  if (node.kind == NodeKind::ABSENT) {
-    need(*area, r.path, false);
+  const Area* above = covering(r.path);
+  if (above == nullptr || !above->granted || !above->write) return {};
+  H5I_SDK_TRY(protect_parents(*above, r.path, "fs.write"));
+  if (r.node.kind == NodeKind::ABSENT) {
+    need(*above, r.path, false);
     mount(r.path, {{"kind", "mask"}});
-  } else {
-    mount(r.path, bind_of(*area, r.path, true));
+    return {};
   }
+  Area area = *above;
+  area.source = above->host_path(r.path);
+  area.target = r.path;
+  area.write = false;
+  area.kind = r.node.kind;
+  areas_.insert_or_assign(r.path, area);
   return {};
 }
 
+// What is always write-denied comes first, parents before what is in them: then a denial below it finds a read-only
+// directory, and nothing that protects one name's parents makes another's writable.
 sdk::Status Builder::add_denials() {
+  std::vector<Resolved> always;
+  for (const std::string& name : request_.deny_always)
+    if (Resolved r = resolve(host_, name); !r.loop) always.push_back(std::move(r));
+  std::sort(always.begin(), always.end(), [](const auto& a, const auto& b) { return parent_first(a.path, b.path); });
+  for (const Resolved& r : always) H5I_SDK_TRY(write_deny(r));
   std::vector<std::string> names = request_.deny;
   std::sort(names.begin(), names.end(), parent_first);
   for (const std::string& name : names)
     if (!denied(name)) H5I_SDK_TRY(deny(name));
-  for (const std::string& name : request_.deny_always) H5I_SDK_TRY(write_deny(name));
   return {};
 }
 

@@ -275,6 +275,34 @@ TEST_CASE("what other programs trust stays read-only under a writable grant") {
   CHECK((w.access("/home/u/.config/h5i") & kWriteFile) == 0);
 }
 
+TEST_CASE("a denial below a name that is always write-denied opens nothing there") {
+  FakeHost h = debian();
+  h.dir("/home/u/.config/h5i/keys/deep").file("/home/u/.config/h5i/keys/deep/key");
+  json::Value v = sample_request();
+  profile_of(v)["fs"]["write"].push("/home/u");
+  profile_of(v)["fs"]["deny"].push("/home/u/.config/h5i/keys/deep/key");
+  v["deny_always"].push("/home/u/.config/h5i/keys");  // after its parent, which is in the sample
+  Seen s(v, h);
+  CHECK(s.readonly_bind("/home/u/.config/h5i"));
+  CHECK(s.kind("/home/u/.config/h5i/keys/deep/key") == "mask");
+  for (const auto& [target, mount] : s.at)
+    if (target.rfind("/home/u/.config/h5i", 0) == 0) CHECK_FALSE(s.writable_bind(target));
+}
+
+TEST_CASE("a denial above a name that is always write-denied leaves no mount beneath its mask") {
+  FakeHost h = debian();
+  h.dir("/home/u/.config/a/h5i");
+  json::Value v = sample_request();
+  profile_of(v)["fs"]["write"].push("/home/u");
+  profile_of(v)["fs"]["deny"].push("/home/u/.config");
+  v["deny_always"].push("/home/u/.config/a/h5i");
+  v["deny_always"].push("/home/u/.config/a/later/name");
+  Seen s(v, h);
+  CHECK(s.kind("/home/u/.config") == "mask");
+  for (const std::string& target : s.order) CHECK(target.rfind("/home/u/.config/", 0) != 0);
+  for (const auto& p : s.view.placeholders) CHECK(p.relative.find(".config") == std::string::npos);
+}
+
 TEST_CASE("private directories are mounted over the work tree from outside it") {
   json::Value v = sample_request();
   profile_of(v)["fs"]["private"]["web/node_modules"] = "cache";
