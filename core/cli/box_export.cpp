@@ -9,6 +9,7 @@
 #include "core/base/text.hpp"
 #include "core/cli/repo_box.hpp"
 #include "core/cli/repo_verbs.hpp"
+#include "core/evidence/redact.hpp"
 #include "core/evidence/seal.hpp"
 #include "core/git/patch.hpp"
 #include "core/os/beneath.hpp"
@@ -111,7 +112,8 @@ std::string command_of(const Json& receipt) {
 }
 
 // Everything from the box passes markdown_escape(): a file name or a command makes no table, link or HTML.
-std::string report_of(const IdleBox& box, const Review& review, const Told& told, uint64_t added, uint64_t removed, const std::vector<std::string>& odd) {
+std::string report_of(const IdleBox& box, const Review& review, const Told& told, uint64_t added, uint64_t removed, const std::vector<std::string>& odd,
+                      const std::vector<std::string>& secrets) {
   const session::Manifest& m = box.manifest;
   auto md = [](const std::string& s) { return markdown_escape(s); };
   std::string out = "# Box " + md(box.name()) + "\n\n";
@@ -134,6 +136,10 @@ std::string report_of(const IdleBox& box, const Review& review, const Told& told
   if (!odd.empty()) {
     out += "\n## Reads differently than it is\n\n";
     for (const std::string& o : odd) out += "- " + md(o) + "\n";
+  }
+  if (!secrets.empty()) {
+    out += "\n## Looks like a credential\n\n";
+    for (const std::string& o : secrets) out += "- " + md(o) + "\n";
   }
   out += "\n## Changes\n\n";
   for (const git::Change& c : review.changes) out += "- " + std::string(git::change_name(c.kind)) + " " + md(c.path) + "\n";
@@ -164,7 +170,7 @@ Result<void> export_box(Context& ctx, const Parsed& p) {
   UniqueFd out = H5I_TRY(os::open_directory_beneath(target.parent, temporary));
 
   uint64_t added = 0, removed = 0;
-  std::vector<std::string> odd;
+  std::vector<std::string> odd, secrets;
   {
     UniqueFd patch = H5I_TRY(os::open_beneath(out, "patch.diff", O_WRONLY | O_CREAT | O_EXCL, 0644));
     for (const git::Change& c : review.changes) {
@@ -175,6 +181,8 @@ Result<void> export_box(Context& ctx, const Parsed& p) {
       removed += f.removed;
       if (!f.binary)
         for (const gate::Deception& d : gate::deceptions(after)) odd.push_back(c.path + ":" + std::to_string(d.line) + " " + d.what);
+      for (const evidence::SecretFound& found : evidence::secrets_in(after))
+        if (secrets.size() < evidence::kMostSecrets) secrets.push_back(c.path + ":" + std::to_string(found.line) + " " + found.rule);
       if (c.path.substr(c.path.rfind('/') + 1) == ".gitmodules")
         for (const std::string& w : gate::submodule_warnings(after)) odd.push_back(c.path + " " + w);
     }
@@ -182,7 +190,7 @@ Result<void> export_box(Context& ctx, const Parsed& p) {
   }
   H5I_TRY(record(box, "exported", json::Object{{"changes", review.changes.size()}, {"base_tree", box.manifest.base_tree}}));
   Told told = H5I_TRY(read_log(box));
-  H5I_TRY(write_file(out, "report.md", report_of(box, review, told, added, removed, odd)));
+  H5I_TRY(write_file(out, "report.md", report_of(box, review, told, added, removed, odd, secrets)));
   if (!told.newest_receipt.is_null()) H5I_TRY(write_file(out, "receipt.json", json::pretty(told.newest_receipt) + "\n"));
   H5I_TRY(write_file(out, "policy.resolved.json", json::canonical(box.policy)));
   bool sealed = H5I_TRY(seal_and_publish(box));

@@ -24,7 +24,9 @@ struct Plain {
   Plain(std::string_view t, bool final) : end(t.size()) {
     for (size_t i = 0; i < t.size();) {
       Escape e = colour_sequence(t, i);
-      if (e.incomplete && !final) {
+      // What follows a zero byte decides whether it is half a character.
+      bool undecided = e.incomplete || (t[i] == '\0' && i + 1 == t.size());
+      if (undecided && !final) {
         end = i;
         break;
       }
@@ -141,7 +143,10 @@ struct Redactor::Impl {
       for (; k < found.size() && (found[k].begin < e || k == i); k++) e = std::max(e, found[k].end);
       if (e > shown && e <= show) {
         if (b > at) out.append(buffer, at, b - at);
-        if (!continued && b >= shown) out += kMarker;
+        if (!continued && b >= marked) {
+          out += kMarker;
+          marked = e;
+        }
         at = std::max(at, e);
         for (; i < k; i++) {
           if (!found[i].continued) counts[found[i].rule]++;
@@ -156,6 +161,7 @@ struct Redactor::Impl {
     if (show > at) out.append(buffer, at, show - at);
     state = next;
     shown = show - again;
+    marked -= std::min(marked, again);
     buffer.erase(0, again);
     return out;
   }
@@ -164,6 +170,7 @@ struct Redactor::Impl {
   std::map<std::string, uint64_t> counts;
   std::string buffer;  // what is undecided, and before it what is evidence for that
   size_t shown = 0;    // of the buffer, given out already
+  size_t marked = 0;   // of the buffer, where what the last marker stands for ends
   size_t unseen = 0;   // at its end, not looked at yet
   PatternState state;
 };

@@ -172,6 +172,17 @@ TEST_CASE("a terminal sequence hides neither a value nor a credential that begin
   CHECK(redact("\x1b[1" + prefix + body + "\n") == "\x1b[1" + prefix + "‹redacted›\n");
 }
 
+TEST_CASE("zero bytes at a chunk's edge change nothing") {
+  Dice d(6);
+  std::string value = d.pick(kAlnumChars, 24);
+  for (std::string zeros : {std::string("\0", 1), std::string("\0\0", 2), std::string("\0\xff\0", 3)}) {
+    std::string text = "token: \"" + zeros + value + zeros + "\" and" + zeros;
+    std::string whole = at_once(text);
+    CHECK(whole.find("‹redacted›") != std::string::npos);
+    for (size_t size : {1, 2, 3, 9}) CHECK(in_chunks(text, size) == whole);
+  }
+}
+
 TEST_CASE("values overlap, repeat and are too short") {
   std::map<std::string, uint64_t> counts;
   Redactor r({"abcd", "cdef", "xyz", ""});
