@@ -27,7 +27,7 @@ cd "$repo" || exit 1
 
 absent=process
 [ "$tier" = process ] && absent=workspace
-expect 1 "$h5i" box create --name absent --isolation "$absent"
+expect 125 "$h5i" box create --name absent --isolation "$absent"
 says "tier.not-installed"
 says "not installed"
 says "h5i-tier-$absent"
