@@ -14,7 +14,7 @@ namespace {
 
 using Words = std::vector<std::string_view>;
 
-const Words kTop = {"tiers", "resources", "net", "env", "fs", "secrets", "audit", "plugins", "gate"};
+const Words kTop = {"tiers", "resources", "net", "env", "fs", "secrets", "audit", "gate"};
 const Words kGate = {"files", "bytes", "file_bytes", "depth"};
 
 // A host's file is short and its owner is at hand: the first fault ends it.
@@ -23,6 +23,10 @@ class HostReader {
   HostReader(const std::string& name) : name_(name) { c_.file = name; }
 
   Result<HostPolicy> read(const Node& root) {
+    for (const Entry& e : root.entries)
+      if (e.key == "plugins")
+        return make_error(Errc::POLICY_HOST_FILE, place(name_, e.key_at) + ": `plugins` is not said here",
+                          "instead: /etc/h5i/plugin-directories, one absolute path a line");
     H5I_TRY(map(root, "", kTop));
     for (const Entry& e : root.entries) {
       if (e.key == "tiers") H5I_TRY(tiers(e.value));
@@ -32,7 +36,6 @@ class HostReader {
       else if (e.key == "fs") H5I_TRY(fs(e.value));
       else if (e.key == "secrets") H5I_TRY(secrets(e.value));
       else if (e.key == "audit") H5I_TRY(audit(e.value));
-      else if (e.key == "plugins") H5I_TRY(plugins(e.value));
       else if (e.key == "gate") H5I_TRY(gate(e.value));
     }
     out_.ceilings.push_back(std::move(c_));
@@ -154,9 +157,6 @@ class HostReader {
     return {};
   }
   // The run path looks for plugins and reads no YAML (docs/adr/0011).
-  Result<void> plugins(const Node& n) {
-    return wrong(n, "plugins", "nothing here: /etc/h5i/plugin-directories lists them, one absolute path a line");
-  }
   Result<void> gate(const Node& n) {
     H5I_TRY(map(n, "gate", kGate));
     for (const Entry& e : n.entries) {
