@@ -8,6 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <climits>
+#include <cstdlib>
+
 #include <algorithm>
 
 #include "host_nodes.hpp"
@@ -51,7 +54,10 @@ bool put_byte(const std::string& path) {
 class Stage {
  public:
   static sdk::Result<Stage> make(const std::string& base) {
-    std::string name = join(base, ".verify-XXXXXX");
+    // The stage is mounted into boxes, and no path of a plan goes through a link.
+    char real[PATH_MAX];
+    if (realpath(base.c_str(), real) == nullptr) return sdk::system_failure("realpath " + base);
+    std::string name = join(real, ".verify-XXXXXX");
     if (mkdtemp(name.data()) == nullptr) return sdk::system_failure("mkdtemp " + name);
     Stage s(name);
     for (const char* d : {"ro", "rw", "rw/parent"}) mkdir(s.path(d).c_str(), 0700);

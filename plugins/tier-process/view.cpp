@@ -106,7 +106,15 @@ Resolved resolve(const HostView& host, const std::string& path) {
 class Builder {
  public:
   Builder(const Request& request, const HostFacts& facts, const HostView& host)
-      : request_(request), facts_(facts), host_(host) {}
+      : request_(request), facts_(facts), host_(host), work_as_given_(request.work) {
+    // Mounts are made without following a link; the names as given still lead there in the box.
+    for (std::string* path : {&request_.work, &request_.git, &request_.spool, &request_.private_root}) {
+      Resolved r = resolve(host_, *path);
+      if (path->empty() || r.loop || r.node.kind == NodeKind::ABSENT) continue;
+      for (const Link& link : r.links) links_[link.path] = link.to;
+      *path = r.path;
+    }
+  }
 
   sdk::Result<View> build();
 
@@ -135,7 +143,7 @@ class Builder {
   void need(const Area& area, const std::string& path, bool directory);
   void rule(const std::string& path, uint64_t access);
 
-  const Request& request_;
+  Request request_;
   const HostFacts& facts_;
   LookOnce host_;
   std::map<std::string, Area> areas_;
@@ -143,6 +151,7 @@ class Builder {
   std::map<std::string, std::string> links_;
   std::vector<std::string> denied_;
   View view_;
+  std::string work_as_given_;
 };
 
 sdk::Failure path_refused(std::string_view field, const std::string& path, std::string_view why) {
@@ -233,9 +242,9 @@ sdk::Status Builder::add_grants() {
       std::string repository = request_.repo_git.empty() ? "" : parent_of(request_.repo_git);
       area.idmap = write || (!request_.home.empty() && is_within(path, request_.home)) ||
                    (!repository.empty() && repository != "/" && is_within(path, repository)) ||
-                   is_within(path, request_.work);
+                   is_within(path, work_as_given_);
     }
-    if (path == request_.work) {
+    if (path == work_as_given_) {
       area.write = write && !request_.readonly;
       area.granted = false;
     }
@@ -541,7 +550,9 @@ void Builder::emit_areas() {
   for (const auto& [target, area] : areas_)
     if (!area.source.empty() && mounts_.count(target) == 0) mount(target, bind_of(area, target, !area.write));
   for (const auto& [path, to] : links_)
-    if (covering(path) == nullptr && mounts_.count(path) == 0) mount(path, {{"kind", "symlink"}, {"to", to}});
+    // Inside a grant the link is there already; on what is the box's own it has to be made.
+    if ((covering(path) == nullptr || covering(path)->source.empty()) && mounts_.count(path) == 0 && !denied(path))
+      mount(path, {{"kind", "symlink"}, {"to", to}});
 }
 
 void Builder::rule(const std::string& path, uint64_t access) {

@@ -121,6 +121,35 @@ TEST_CASE("HOME is private memory, unless it or something above it is granted") 
   CHECK(s.writable_bind("/home/u/.cache"));
 }
 
+TEST_CASE("a grant below a link in the private HOME is reached by its own name") {
+  FakeHost h = debian();
+  h.link("/home/u/.local", "/data/local").dir("/data/local/bin");
+  json::Value v = sample_request();
+  profile_of(v)["fs"]["read"].push("/home/u/.local/bin");
+  Seen s(v, h);
+  CHECK(s.kind("/home/u") == "tmpfs");
+  CHECK(s.kind("/home/u/.local") == "symlink");
+  CHECK(s.at.at("/home/u/.local")["to"].string() == "/data/local");
+  CHECK(s.readonly_bind("/data/local/bin"));
+}
+
+TEST_CASE("a box whose directory is reached through a link is mounted where it is, and found by both names") {
+  FakeHost h = debian();
+  h.link("/data", "/home/u/r");
+  json::Value v = sample_request();
+  std::string text = json::canonical(v);
+  for (size_t at; (at = text.find(kBox)) != std::string::npos;)
+    text.replace(at, kBox.size(), "/data/.git/h5i/boxes/a/b");
+  v = *json::parse(text);
+  profile_of(v)["fs"]["deny"].push("$WORK/.env");
+  Seen s(v, h);
+  CHECK(s.writable_bind(kWork));
+  CHECK(s.at.at(kWork + "/.git")["source"].string() == kBox + "/git");
+  CHECK(s.writable_bind(kBox + "/spool"));
+  CHECK(s.kind(kWork + "/.env") == "mask");
+  CHECK(s.kind("/data") == "symlink");
+}
+
 TEST_CASE("the box has its own /tmp, /dev and /proc, whatever is granted") {
   json::Value v = sample_request();
   for (const char* p : {"/tmp", "/dev", "/dev/null", "/proc", "/dev/shm"}) profile_of(v)["fs"]["write"].push(p);
