@@ -8,10 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
-
-#include <algorithm>
 
 #include "host_nodes.hpp"
 #include "path.hpp"
