@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "core/base/text.hpp"
+#include "core/cli/leftovers.hpp"
 #include "core/cli/repo_box.hpp"
 #include "core/evidence/log.hpp"
 #include "core/gate/ignore.hpp"
@@ -257,12 +258,14 @@ Result<StagedBox> make_box(const StageRequest& r) {
   struct stat st{};
   if (fstatat(parent.get(), r.name.slug.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) return exists(r.name, printable(final_dir));
 
-  std::string temporary = ".new." + r.name.slug + "." + H5I_TRY(new_session_id()).value;
+  std::string temporary = folder_name("new", r.name.slug, H5I_TRY(new_session_id()).value);
   std::string staged = agent_dir + "/" + temporary;
   std::optional<git::Repository> opened;  // outlives `undo`, which takes refs back through it
   Undo undo(parent, temporary);
   if (mkdirat(parent.get(), temporary.c_str(), 0700) != 0) return sys_error("make " + printable(staged));
   UniqueFd dir = H5I_TRY(os::open_directory_beneath(parent, temporary));
+  // Held until we end, so that nobody takes the half-made box for one that a death left.
+  session::BoxLock lock = H5I_TRY(session::BoxLock::acquire(session::BoxPaths{staged}, "box create"));
   for (const char* d : {"work", "spool", "blobs", "private"})
     if (mkdirat(dir.get(), d, std::string_view(d) == "work" ? 0755 : 0700) != 0) return sys_error("make " + printable(staged));
   UniqueFd work = H5I_TRY(os::open_directory_beneath(dir, "work"));
@@ -270,6 +273,7 @@ Result<StagedBox> make_box(const StageRequest& r) {
 
   opened.emplace(H5I_TRY(repository_for(r, staged)));
   const git::Repository& repo = *opened;
+  H5I_TRY(sweep_leftovers(r.boxes_dir, r.source.detached() ? nullptr : &repo));
   git::Identity who = H5I_TRY(git::commit_identity(r.source.location ? r.source.location->common_dir : "", r.user));
   Base base = H5I_TRY(base_for(r, repo, who));
   std::vector<gate::Violation> bad = gate::check_tree(base.tree);
@@ -310,7 +314,8 @@ Result<StagedBox> make_box(const StageRequest& r) {
   H5I_TRY(session::save_manifest(staged_paths, m));
   H5I_TRY(write_log(m, staged_paths.log(), base));
 
-  H5I_TRY(repo.flush_objects());
+  // A box at a commit of the repository wrote no object there; flushing a whole file system is not free.
+  if (base.commit != r.source.commit || r.history == History::NONE) H5I_TRY(repo.flush_objects());
   for (const std::string& ref : {m.base_ref, m.branch}) {
     auto set = repo.set_ref(ref, base.commit, std::nullopt, who, "h5i box create");
     if (!set && set.error().code == Errc::GIT_REF_CHANGED) return exists(r.name, printable(ref) + " exists without a box; git branch -D or h5i box rm");

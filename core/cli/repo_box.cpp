@@ -6,6 +6,7 @@
 #include "core/base/text.hpp"
 #include "core/cli/create_source.hpp"
 #include "core/cli/create_stage.hpp"
+#include "core/cli/leftovers.hpp"
 #include "core/cli/rebase_work.hpp"
 #include "core/evidence/sealing.hpp"
 #include "core/git/worktree.hpp"
@@ -87,6 +88,8 @@ Result<IdleBox> open_idle_box(const std::string& text, const std::string& verb) 
   Json policy = H5I_TRY(session::load_policy(entry.paths, m));
   git::Repository repo = H5I_TRY(repository_of(entry, m, user));
   if (!m.repo_git_dir.empty()) H5I_TRY(git::finish_interrupted(repo));
+  std::string agent_dir = entry.paths.dir.substr(0, entry.paths.dir.rfind('/'));
+  H5I_TRY(sweep_leftovers(agent_dir.substr(0, agent_dir.rfind('/')), m.repo_git_dir.empty() ? nullptr : &repo));
   git::Identity who = H5I_TRY(git::commit_identity(m.repo_git_dir, user));
   UniqueFd dir = H5I_TRY(os::open_directory(entry.paths.dir));
   UniqueFd work = H5I_TRY(os::open_directory_beneath(dir, "work"));

@@ -1,4 +1,6 @@
 // apply, rebase, abort, rm: what happens to the user's branch and to the box afterwards.
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include "tests/cli_repo/fixture.hpp"
@@ -222,6 +224,44 @@ TEST_CASE("abort gives a box up, rm keeps unapplied work unless forced, and evid
   u.json({"box", "apply", "done", "--yes"});
   u.json({"box", "rm", "done"});
   CHECK(read_file(u.repo + "/new.txt") == "box\n");
+}
+
+TEST_CASE("what a killed create or rm left is cleared by the next one, and the name is free") {
+  User u;
+  for (int delay = 0; delay < 12; delay++) {
+    pid_t pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) {
+      std::vector<std::string> env = u.environment();
+      std::vector<char*> envp;
+      for (std::string& e : env) envp.push_back(e.data());
+      envp.push_back(nullptr);
+      int null = open("/dev/null", O_RDWR);
+      for (int fd : {0, 1, 2}) dup2(null, fd);
+      if (chdir(u.repo.c_str()) != 0) _exit(1);
+      std::string program = u.program.substr(0, u.program.rfind("/bin/")) + "/libexec/h5i/h5i-repo";
+      execle(program.c_str(), program.c_str(), "box", "create", "--name", "fix", "--isolation", "workspace", nullptr, envp.data());
+      _exit(1);
+    }
+    usleep(static_cast<useconds_t>(delay) * 15000);
+    kill(pid, SIGKILL);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    if (!exists(u.box("fix") + "/manifest.json")) u.create("fix");
+    Ran removed = u.run({"box", "rm", "fix"});
+    INFO(removed.err);
+    CHECK(removed.status == 0);
+    CHECK(git(u.repo, {"for-each-ref", "refs/heads/h5i", "refs/h5i/base"}) == "");
+    CHECK(run_program("find", {u.repo + "/.git/h5i/boxes", "-name", ".new*", "-o", "-name", ".gone*"}, u.home, u.environment()).out == "");
+  }
+  // A removal that died after its first step.
+  u.create("fix");
+  u.create("other");
+  REQUIRE(rename(u.box("fix").c_str(), (u.repo + "/.git/h5i/boxes/human/.gone.fix.01m8n3nc2z2dq7v31gvx8q5acw").c_str()) == 0);
+  u.json({"box", "diff", "other"});
+  CHECK_FALSE(exists(u.repo + "/.git/h5i/boxes/human/.gone.fix.01m8n3nc2z2dq7v31gvx8q5acw"));
+  CHECK(git(u.repo, {"for-each-ref", "refs/heads/h5i/box/human/fix"}) == "");
+  u.create("fix");
 }
 
 TEST_CASE("rm removes what a hostile box leaves: unreadable, deep and linked") {

@@ -2,6 +2,9 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "tests/cli_repo/fixture.hpp"
 
 using namespace h5i;
@@ -101,6 +104,41 @@ TEST_CASE("a violation fails the whole proposal, names each path and is recorded
   unlink((u.work("fix") + "/pipe").c_str());
   CHECK(u.refusal({"box", "propose", "fix"}) == "gate.symlink-outside");
   CHECK(u.json({"box", "propose", "fix", "--keep-links"})["changes"].integer() == 6);
+}
+
+TEST_CASE("each refusal of the gate has three lines, its id and status 1") {
+  struct Row {
+    const char* id;
+    std::function<void(const std::string&)> make;
+  };
+  auto linked = [](const std::string& target, const std::string& path) { REQUIRE(symlink(target.c_str(), path.c_str()) == 0); };
+  const std::vector<Row> rows = {
+      {"gate.dotgit", [](const std::string& w) { write_file(w + "/git~1", "x"); }},
+      {"gate.dotgit", [](const std::string& w) { write_file(w + "/d/.GIT/config", "x"); }},
+      {"gate.nested-repository", [](const std::string& w) { git(w, {"init", "-q", "sub"}); }},
+      {"gate.symlink-outside", [&](const std::string& w) { linked("../../x", w + "/dir/up"); }},
+      {"gate.special-file", [](const std::string& w) { REQUIRE(mkfifo((w + "/f").c_str(), 0644) == 0); }},
+      {"gate.hardlink-outside", [](const std::string& w) { REQUIRE(link((w + "/../manifest.json").c_str(), (w + "/m").c_str()) == 0); }},
+      {"gate.set-id", [](const std::string& w) { write_file(w + "/s", "x", 04755); }},
+      {"gate.name", [](const std::string& w) { write_file(w + "/a\nb", "x"); }},
+      {"gate.encoding", [](const std::string& w) { write_file(w + "/a\xff", "x"); }},
+      {"gate.limit", [](const std::string& w) { std::string p = w; for (int i = 0; i < 130; i++) p += "/d"; write_file(p + "/x", "x"); }},
+      {"git.redirected", [](const std::string& w) { write_file(w + "/.git/HEAD", "ref: x\n"); }},
+  };
+  User u;
+  int n = 0;
+  for (const Row& row : rows) {
+    std::string name = "b" + std::to_string(n++);
+    u.create(name);
+    row.make(u.work(name));
+    Ran r = u.run({"box", "propose", name});
+    INFO(row.id << ": " << r.err);
+    CHECK(r.status == 1);
+    CHECK(r.err.find("[" + std::string(row.id) + "]\n  because: ") != std::string::npos);
+    CHECK(r.err.find("\n  see: ") != std::string::npos);
+    CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 3);
+    CHECK(u.refusal({"box", "propose", name}) == row.id);
+  }
 }
 
 TEST_CASE("a .git that somebody wrote outside the box is never read") {
