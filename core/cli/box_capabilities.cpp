@@ -1,5 +1,5 @@
-// h5i box capabilities: for each policy field and each installed tier, whether it is enforced on this host; and what this
-// build has. For programs first.
+// h5i box capabilities: for each policy field and each installed tier, whether it is enforced on this host; and what
+// this build has. For programs first.
 #include "core/cli/columns.hpp"
 #include "core/cli/executables.hpp"
 #include "core/cli/host_verbs.hpp"
@@ -12,11 +12,11 @@ namespace h5i::cli {
 namespace {
 
 // The fields of a profile that a tier can enforce; names as in `claims` and `not_enforced`.
-constexpr std::string_view kFields[] = {
-    "fs.read",         "fs.write",         "fs.deny",         "fs.private",     "net.mode",         "net.egress",
-    "net.unix",        "net.loopback",     "resources.mem",   "resources.procs", "resources.cpus",  "resources.cpu",
-    "resources.wall",  "resources.fsize",  "resources.disk",  "resources.inodes", "resources.output", "env.pass",
-    "env.set",         "tools"};
+constexpr std::string_view kFields[] = {"fs.read",          "fs.write",        "fs.deny",        "fs.private",
+                                        "net.mode",         "net.egress",      "net.unix",       "net.loopback",
+                                        "resources.mem",    "resources.procs", "resources.cpus", "resources.cpu",
+                                        "resources.wall",   "resources.fsize", "resources.disk", "resources.inodes",
+                                        "resources.output", "env.pass",        "env.set",        "tools"};
 
 bool claims(const Json& probe, std::string_view field) {
   for (const Json& c : probe["claims"].array())
@@ -43,9 +43,12 @@ int box_capabilities(Context& ctx, const Parsed& parsed) {
   for (const char* part : {"host", "repo", "policy", "evidence"})
     if (executable_present(std::string("h5i-") + part)) parts.push(part);
   for (const std::string& t : plugin::built_in_order()) order.push(t);
-  ctx.result(json::Object{{"schema", "h5i.box-capabilities/1"}, {"version", version_text()},
-                          {"abi", json::Object{{"major", H5I_ABI_MAJOR}, {"minor", H5I_ABI_MINOR}}}, {"parts", parts},
-                          {"auto_order", order}, {"tiers", list}});
+  ctx.result(json::Object{{"schema", "h5i.box-capabilities/1"},
+                          {"version", version_text()},
+                          {"abi", json::Object{{"major", H5I_ABI_MAJOR}, {"minor", H5I_ABI_MINOR}}},
+                          {"parts", parts},
+                          {"auto_order", order},
+                          {"tiers", list}});
   if (ctx.json) return 0;
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> head = {"field"};

@@ -1,5 +1,6 @@
-// h5i box probe: version, kernel, architecture and security modules first; then each tier with each component, its evidence
-// and the reason where it is missing. A tier says what it could enforce; that it did is proved when a box is made or run.
+// h5i box probe: version, kernel, architecture and security modules first; then each tier with each component, its
+// evidence and the reason where it is missing. A tier says what it could enforce; that it did is proved when a box is
+// made or run.
 #include "core/cli/columns.hpp"
 #include "core/cli/diagnosis.hpp"
 #include "core/cli/host_verbs.hpp"
@@ -34,12 +35,16 @@ void show(Context& ctx, const TierReport& t) {
   // A component that the tier can do without is limited: what it would hold is in not_enforced of a run.
   std::vector<std::vector<std::string>> rows;
   for (const Json& c : t.probe["components"].array()) {
-    const char* state = c["ok"].boolean() ? "  ok" : among(t.probe["missing"], c["id"].string()) ? "  missing" : "  limited";
-    rows.push_back({state, c["id"].string(), c["evidence"].string() + (c["ok"].boolean() ? "" : " [" + c["reason"].string() + "]")});
+    const char* state = c["ok"].boolean()                             ? "  ok"
+                        : among(t.probe["missing"], c["id"].string()) ? "  missing"
+                                                                      : "  limited";
+    rows.push_back({state, c["id"].string(),
+                    c["evidence"].string() + (c["ok"].boolean() ? "" : " [" + c["reason"].string() + "]")});
   }
   for (const std::string& line : columns(rows)) ctx.line(line);
   if (std::string claims = words(t.probe["claims"]); !claims.empty()) ctx.line("  claims " + claims);
-  if (std::string missing = words(t.probe["missing"]); !missing.empty()) ctx.line("  impossible here: missing " + missing);
+  if (std::string missing = words(t.probe["missing"]); !missing.empty())
+    ctx.line("  impossible here: missing " + missing);
 }
 
 }  // namespace
@@ -57,7 +62,8 @@ int box_probe(Context& ctx, const Parsed& parsed) {
     list.push(t.to_json());
     available = available || t.state == "available";
   }
-  ctx.result(json::Object{{"schema", "h5i.box-probe/1"}, {"version", version_text()}, {"host", host_json(facts)}, {"tiers", list}});
+  ctx.result(json::Object{
+      {"schema", "h5i.box-probe/1"}, {"version", version_text()}, {"host", host_json(facts)}, {"tiers", list}});
   if (!ctx.json) {
     ctx.line("h5i " + version_text() + ", " + host_line(facts));
     if (tiers->empty()) ctx.line("no tier is installed");

@@ -12,8 +12,8 @@ Finding ok(std::string id, std::string evidence) { return {std::move(id), "ok", 
 
 std::string trial_text(const os::NamespaceTrial& t) { return t.step + ": " + strerror(t.error); }
 
-// Who forbids namespaces. The most specific cause first: a sysctl that says no explains an EPERM better than a filter that
-// may have said it.
+// Who forbids namespaces. The most specific cause first: a sysctl that says no explains an EPERM better than a filter
+// that may have said it.
 Finding user_namespace(const HostFacts& f) {
   const char* id = "user-namespace";
   const os::NamespaceTrial& t = f.user_namespace;
@@ -26,7 +26,8 @@ Finding user_namespace(const HostFacts& f) {
     out.remedy = "as root: sysctl user.max_user_namespaces=15000";
   } else if (t.step == "unshare" && t.error == ENOSPC) {
     out.cause = "sysctl";
-    out.evidence += "; user.max_user_namespaces is " + std::to_string(f.max_user_namespaces) + ", all in use or nested too deeply";
+    out.evidence +=
+        "; user.max_user_namespaces is " + std::to_string(f.max_user_namespaces) + ", all in use or nested too deeply";
     out.remedy = "as root: raise user.max_user_namespaces";
   } else if (denied && f.unprivileged_userns_clone == 0 && f.uid != 0) {
     out.cause = "sysctl";
@@ -35,7 +36,9 @@ Finding user_namespace(const HostFacts& f) {
   } else if (denied && f.apparmor_restrict_userns == 1 && f.uid != 0) {
     out.cause = "apparmor";
     out.evidence += "; kernel.apparmor_restrict_unprivileged_userns is 1";
-    out.remedy = "as root: an AppArmor profile for h5i-host that has the rule 'userns,', or sysctl kernel.apparmor_restrict_unprivileged_userns=0";
+    out.remedy =
+        "as root: an AppArmor profile for h5i-host that has the rule 'userns,', or sysctl "
+        "kernel.apparmor_restrict_unprivileged_userns=0";
   } else if (denied && !f.apparmor_profile.empty() && f.apparmor_profile != "unconfined") {
     out.cause = "apparmor";
     out.evidence += "; this process runs under the AppArmor profile " + f.apparmor_profile;
@@ -43,11 +46,16 @@ Finding user_namespace(const HostFacts& f) {
   } else if (t.step == "proc" && denied && f.in_container) {
     out.cause = "outer-mounts";
     out.evidence += "; parts of /proc are hidden here (" + f.container_hint + ")";
-    out.remedy = "start the outer container with an unmasked /proc: --security-opt systempaths=unconfined, or --security-opt unmask=ALL";
+    out.remedy =
+        "start the outer container with an unmasked /proc: --security-opt systempaths=unconfined, or --security-opt "
+        "unmask=ALL";
   } else if (denied && f.seccomp_mode == 2) {
     out.cause = "outer-filter";
-    out.evidence += "; this process is already under a system-call filter" + (f.in_container ? " (" + f.container_hint + ")" : std::string());
-    out.remedy = "start the outer container with a filter that lets unshare, clone and mount pass, for example --security-opt seccomp=unconfined";
+    out.evidence += "; this process is already under a system-call filter" +
+                    (f.in_container ? " (" + f.container_hint + ")" : std::string());
+    out.remedy =
+        "start the outer container with a filter that lets unshare, clone and mount pass, for example --security-opt "
+        "seccomp=unconfined";
   } else if (t.step == "unshare" && (t.error == ENOSYS || t.error == EINVAL)) {
     out.cause = "kernel";
     out.evidence += "; this kernel has no user namespaces";
@@ -85,7 +93,8 @@ Finding seccomp(const HostFacts& f) {
 Finding cgroup(const HostFacts& f) {
   const char* id = "cgroup";
   if (f.cgroup_delegated) return ok(id, f.cgroup + ", a group of our own could be made in " + f.cgroup_base);
-  Finding out{id, "limited", "", f.cgroup + ": " + (f.cgroup_reason.empty() ? "no group of our own could be made" : f.cgroup_reason), ""};
+  Finding out{id, "limited", "",
+              f.cgroup + ": " + (f.cgroup_reason.empty() ? "no group of our own could be made" : f.cgroup_reason), ""};
   std::string then = "; until then limits are held by rlimits, per process, and the receipt says so";
   if (f.cgroup == "v1" || f.cgroup == "hybrid") {
     out.cause = "cgroup-v1";
@@ -95,7 +104,9 @@ Finding cgroup(const HostFacts& f) {
     out.remedy = "mount cgroup2 on /sys/fs/cgroup" + then;
   } else if (f.in_container) {
     out.cause = "outer-container";
-    out.remedy = "give the outer container a cgroup namespace with write access (--cgroupns=private, writable /sys/fs/cgroup)" + then;
+    out.remedy =
+        "give the outer container a cgroup namespace with write access (--cgroupns=private, writable /sys/fs/cgroup)" +
+        then;
   } else {
     out.cause = "not-delegated";
     out.remedy = "run h5i in a delegated scope: systemd-run --user --scope -p Delegate=yes h5i ..." + then;
@@ -108,19 +119,24 @@ Finding subordinate_ids(const HostFacts& f) {
   if (f.uid == 0) return ok(id, "not needed by root");
   if (f.subuid && f.subgid) return ok(id, "ranges in /etc/subuid and /etc/subgid");
   std::string missing = f.subuid ? "/etc/subgid" : f.subgid ? "/etc/subuid" : "/etc/subuid and /etc/subgid";
-  return {id, "limited", "no-range", "no range for uid " + std::to_string(f.uid) + " in " + missing,
-          "as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER; only tiers with images need it"};
+  return {
+      id, "limited", "no-range", "no range for uid " + std::to_string(f.uid) + " in " + missing,
+      "as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER; only tiers with images need it"};
 }
 
 Finding memfd(const HostFacts& f) {
-  if (f.memfd_noexec < 2) return ok("executable-memfd", f.memfd_noexec < 0 ? "this kernel does not restrict it" : "vm.memfd_noexec is " + std::to_string(f.memfd_noexec));
+  if (f.memfd_noexec < 2)
+    return ok("executable-memfd", f.memfd_noexec < 0 ? "this kernel does not restrict it"
+                                                     : "vm.memfd_noexec is " + std::to_string(f.memfd_noexec));
   return {"executable-memfd", "limited", "sysctl", "vm.memfd_noexec is 2",
           "install h5i as root so that its helpers need no private copy, or as root: sysctl vm.memfd_noexec=1"};
 }
 
 Finding directories(const HostFacts& f) {
-  if (!f.state_home) return {"directories", "limited", "no-home", "neither XDG_STATE_HOME nor HOME is an absolute path", "set HOME"};
-  return ok("directories", f.runtime_dir ? "home and runtime directory" : "home; without XDG_RUNTIME_DIR the state directory is used");
+  if (!f.state_home)
+    return {"directories", "limited", "no-home", "neither XDG_STATE_HOME nor HOME is an absolute path", "set HOME"};
+  return ok("directories",
+            f.runtime_dir ? "home and runtime directory" : "home; without XDG_RUNTIME_DIR the state directory is used");
 }
 
 }  // namespace
@@ -132,8 +148,9 @@ std::vector<Finding> diagnose(const HostFacts& f) {
 std::string host_line(const HostFacts& f) {
   std::string modules;
   for (const std::string& m : f.security_modules) modules += (modules.empty() ? "" : " ") + m;
-  return "Linux " + f.kernel + " " + f.machine + ", security modules " + (f.security_modules_known ? modules : "unknown (securityfs is not mounted)") +
-         ", Landlock " + (f.landlock_abi > 0 ? "ABI " + std::to_string(f.landlock_abi) : "none") + ", uid " + std::to_string(f.uid);
+  return "Linux " + f.kernel + " " + f.machine + ", security modules " +
+         (f.security_modules_known ? modules : "unknown (securityfs is not mounted)") + ", Landlock " +
+         (f.landlock_abi > 0 ? "ABI " + std::to_string(f.landlock_abi) : "none") + ", uid " + std::to_string(f.uid);
 }
 
 }  // namespace h5i::cli

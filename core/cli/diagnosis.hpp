@@ -1,4 +1,5 @@
-// From facts about a host to what a person can do about them. Pure, so that hosts which nobody has at hand can be tested.
+// From facts about a host to what a person can do about them. Pure, so that hosts which nobody has at hand can be
+// tested.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,11 +9,12 @@
 namespace h5i::cli {
 
 struct Finding {
-  std::string id;        // "user-namespace"
-  std::string state;     // "ok", "missing" (a confining tier is impossible without it), "limited" (something is not held)
-  std::string cause;     // "apparmor", "sysctl", "outer-filter", "kernel", "cgroup-v1", "not-delegated", ...; empty when ok
+  std::string id;     // "user-namespace"
+  std::string state;  // "ok", "missing" (a confining tier is impossible without it), "limited" (something is not held)
+  std::string
+      cause;  // "apparmor", "sysctl", "outer-filter", "kernel", "cgroup-v1", "not-delegated", ...; empty when ok
   std::string evidence;
-  std::string remedy;    // what to run or ask for; empty when ok
+  std::string remedy;  // what to run or ask for; empty when ok
 };
 
 std::vector<Finding> diagnose(const os::HostFacts& facts);

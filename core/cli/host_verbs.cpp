@@ -32,7 +32,8 @@ TierReport asked(const plugin::PluginInfo& p) {
 Json TierReport::to_json() const {
   Json out = json::Object{{"tier", tier}, {"state", state}, {"package", package}, {"probe", probe}};
   if (reason)
-    out["reason"] = json::Object{{"id", reason->id()}, {"what", reason->what}, {"evidence", reason->evidence}, {"next", reason->remedy()}};
+    out["reason"] = json::Object{
+        {"id", reason->id()}, {"what", reason->what}, {"evidence", reason->evidence}, {"next", reason->remedy()}};
   return out;
 }
 
@@ -56,8 +57,11 @@ Result<std::vector<TierReport>> report_tiers(const plugin::Registry& registry, c
 Json host_json(const os::HostFacts& f) {
   Json modules = json::Array{};
   for (const std::string& m : f.security_modules) modules.push(m);
-  return json::Object{{"kernel", f.kernel}, {"arch", f.machine}, {"security_modules", f.security_modules_known ? modules : Json(nullptr)},
-                      {"landlock_abi", f.landlock_abi}, {"uid", f.uid}};
+  return json::Object{{"kernel", f.kernel},
+                      {"arch", f.machine},
+                      {"security_modules", f.security_modules_known ? modules : Json(nullptr)},
+                      {"landlock_abi", f.landlock_abi},
+                      {"uid", f.uid}};
 }
 
 void implement_host_verbs() {

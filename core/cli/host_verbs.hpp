@@ -10,13 +10,13 @@ namespace h5i::cli {
 struct TierReport {
   std::string tier, state;  // "available", "impossible", "refused", "failed" (its plugin broke), "not-installed"
   std::string package;
-  Json probe;               // h5i.probe/1 or null
+  Json probe;  // h5i.probe/1 or null
   std::optional<Error> reason;
   Json to_json() const;
 };
 
-// Every installed tier asked, every refused one with its reason, then those of ours that are not installed. With `only`:
-// that one, or why there is none.
+// Every installed tier asked, every refused one with its reason, then those of ours that are not installed. With
+// `only`: that one, or why there is none.
 Result<std::vector<TierReport>> report_tiers(const plugin::Registry& registry, const std::string& only);
 
 // kernel, arch, security modules: as probe, doctor and capabilities begin.

@@ -1,4 +1,5 @@
-// h5i plugin inspect ID|FILE: manifest, digest, trust, and what the library's file says. Reads; maps and believes nothing.
+// h5i plugin inspect ID|FILE: manifest, digest, trust, and what the library's file says. Reads; maps and believes
+// nothing.
 #include <fcntl.h>
 
 #include "core/cli/plugin_verbs.hpp"
@@ -30,7 +31,8 @@ Result<plugin::PluginInfo> from_file(const std::string& path) {
   p.package = p.manifest["package"].string();
   size_t slash = path.rfind('/');
   p.library = path.substr(0, slash + 1) + p.manifest["library"].string();
-  p.refused = make_error(Errc::PLUGIN_UNTRUSTED, path + " is a file, not an installed plugin", "", "h5i plugin install " + path);
+  p.refused = make_error(Errc::PLUGIN_UNTRUSTED, path + " is a file, not an installed plugin", "",
+                         "h5i plugin install " + path);
   return p;
 }
 
@@ -40,8 +42,14 @@ Json library_json(const std::string& path) {
   if (!fd) return nullptr;
   auto bytes = plugin::read_all(fd, plugin::kMaxLibraryBytes, path);
   if (!bytes) return nullptr;
-  Json out = json::Object{{"sha256", sha256_hex(*bytes)}, {"size", bytes->size()}, {"exports", json::Array{}}, {"needs", json::Array{}},
-                          {"relro", false}, {"bind_now", false}, {"executable_stack", true}, {"forbidden", json::Array{}}};
+  Json out = json::Object{{"sha256", sha256_hex(*bytes)},
+                          {"size", bytes->size()},
+                          {"exports", json::Array{}},
+                          {"needs", json::Array{}},
+                          {"relro", false},
+                          {"bind_now", false},
+                          {"executable_stack", true},
+                          {"forbidden", json::Array{}}};
   auto facts = plugin::read_elf(*bytes);
   if (!facts) return out;
   for (const plugin::ElfSymbol& s : facts->exported) out["exports"].push(s.name);
@@ -73,7 +81,8 @@ int plugin_inspect(Context& ctx, const Parsed& parsed) {
   if (!found) return ctx.refuse(found.error());
   const plugin::PluginInfo& p = *found;
   Json library = p.library.empty() ? Json(nullptr) : library_json(p.library);
-  ctx.result(json::Object{{"schema", "h5i.plugin-inspect/1"}, {"plugin", plugin_json(p)}, {"manifest", p.manifest}, {"library", library}});
+  ctx.result(json::Object{
+      {"schema", "h5i.plugin-inspect/1"}, {"plugin", plugin_json(p)}, {"manifest", p.manifest}, {"library", library}});
   if (ctx.json) return 0;
   ctx.line("plugin    " + p.name() + " " + p.version + " (" + (p.kind.empty() ? "unknown kind" : p.kind) + ")");
   ctx.line("state     " + std::string(plugin_state(p)) + ", trust " + std::string(plugin::trust_name(p.trust)));
@@ -85,7 +94,8 @@ int plugin_inspect(Context& ctx, const Parsed& parsed) {
   if (!p.manifest.is_object()) return 0;
   ctx.line("library   " + p.library);
   ctx.line("sha256    " + p.digest.value + " (manifest)");
-  if (library.is_object() && library["sha256"].string() != p.digest.value) ctx.line("          " + library["sha256"].string() + " (file)");
+  if (library.is_object() && library["sha256"].string() != p.digest.value)
+    ctx.line("          " + library["sha256"].string() + " (file)");
   ctx.line("package   " + p.package);
   ctx.line("posture   " + p.manifest["posture"].string());
   ctx.line("claims    " + words(p.manifest["claims"]));

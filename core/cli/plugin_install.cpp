@@ -1,5 +1,5 @@
-// h5i plugin install FILE: checks a plugin and copies it into the user's directory, its manifest in the form in which it is
-// believed later. Trust is another step. FILE is the library with its manifest beside it, or the manifest.
+// h5i plugin install FILE: checks a plugin and copies it into the user's directory, its manifest in the form in which
+// it is believed later. Trust is another step. FILE is the library with its manifest beside it, or the manifest.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,9 +19,12 @@ using policy::Node;
 // A manifest has no dates, no fractions and no nulls.
 Result<Json> json_of(const Node& n, const std::string& name) {
   switch (n.kind) {
-    case Node::Kind::BOOL: return Json(n.boolean);
-    case Node::Kind::INTEGER: return Json(static_cast<long long>(n.integer));
-    case Node::Kind::TEXT: return Json(n.text);
+    case Node::Kind::BOOL:
+      return Json(n.boolean);
+    case Node::Kind::INTEGER:
+      return Json(static_cast<long long>(n.integer));
+    case Node::Kind::TEXT:
+      return Json(n.text);
     case Node::Kind::LIST: {
       Json out = json::Array{};
       for (const Node& item : n.items) out.push(H5I_TRY(json_of(item, name)));
@@ -33,14 +36,17 @@ Result<Json> json_of(const Node& n, const std::string& name) {
       return out;
     }
     default:
-      return make_error(Errc::PLUGIN_MANIFEST, name + " is not a valid manifest", policy::place(name, n.at) + ": " + std::string(policy::kind_name(n.kind)) + " is not for a manifest");
+      return make_error(
+          Errc::PLUGIN_MANIFEST, name + " is not a valid manifest",
+          policy::place(name, n.at) + ": " + std::string(policy::kind_name(n.kind)) + " is not for a manifest");
   }
 }
 
 // A version such as 1.0 is a number to YAML and a text to us.
 void as_text(Node& root, std::string_view key) {
   for (policy::Entry& e : root.entries)
-    if (e.key == key && (e.value.kind == Node::Kind::REAL || e.value.kind == Node::Kind::INTEGER)) e.value.kind = Node::Kind::TEXT;
+    if (e.key == key && (e.value.kind == Node::Kind::REAL || e.value.kind == Node::Kind::INTEGER))
+      e.value.kind = Node::Kind::TEXT;
 }
 
 struct Source {
@@ -54,22 +60,26 @@ Result<std::string> read_plain(const std::string& path, size_t limit) {
   if (!fd) return sys_error("open " + path);
   struct stat st {};
   if (fstat(fd.get(), &st) != 0) return sys_error("fstat " + path);
-  if (!S_ISREG(st.st_mode)) return make_error(Errc::INVALID, path + " is not a regular file", "its mode says otherwise");
+  if (!S_ISREG(st.st_mode))
+    return make_error(Errc::INVALID, path + " is not a regular file", "its mode says otherwise");
   return os::read_fd(fd.get(), limit, path);
 }
 
 // Everything that the loader will ask later is asked now, so that a bad plugin is refused before it is copied.
 Result<Source> read_source(const std::string& file) {
   Source s;
-  if (file.ends_with(".so")) s.manifest_path = file.substr(0, file.size() - 3) + std::string(plugin::kManifestSuffix);
-  else s.manifest_path = file;
+  if (file.ends_with(".so"))
+    s.manifest_path = file.substr(0, file.size() - 3) + std::string(plugin::kManifestSuffix);
+  else
+    s.manifest_path = file;
   std::string text = H5I_TRY(read_plain(s.manifest_path, plugin::kMaxManifestBytes));
   Node root = H5I_TRY(policy::read_yaml(text, s.manifest_path));
   as_text(root, "version");
   s.manifest = H5I_TRY(json_of(root, s.manifest_path));
   H5I_TRY(plugin::check_manifest(s.manifest, s.manifest_path));
   size_t slash = s.manifest_path.rfind('/');
-  s.library_path = (slash == std::string::npos ? "" : s.manifest_path.substr(0, slash + 1)) + s.manifest["library"].string();
+  s.library_path =
+      (slash == std::string::npos ? "" : s.manifest_path.substr(0, slash + 1)) + s.manifest["library"].string();
   s.library = H5I_TRY(read_plain(s.library_path, plugin::kMaxLibraryBytes));
   std::string found = sha256_hex(s.library);
   if (found != s.manifest["sha256"].string() || static_cast<int64_t>(s.library.size()) != s.manifest["size"].integer())
@@ -88,7 +98,8 @@ Result<std::string> copy_in(Source& s) {
   s.manifest["library"] = stem + ".so";
   std::string manifest_name = stem + std::string(plugin::kManifestSuffix);
   // No moment at which a manifest describes another library than the one beside it.
-  if (unlinkat(dir.fd().get(), manifest_name.c_str(), 0) != 0 && errno != ENOENT) return sys_error("remove the old manifest");
+  if (unlinkat(dir.fd().get(), manifest_name.c_str(), 0) != 0 && errno != ENOENT)
+    return sys_error("remove the old manifest");
   H5I_TRY(plugin::replace_file(dir.fd(), stem + ".so", s.library, 0644));
   H5I_TRY(plugin::replace_file(dir.fd(), manifest_name, plugin::manifest_bytes(s.manifest), 0644));
   return settings.state_directory + "/" + manifest_name;
@@ -105,9 +116,14 @@ int plugin_install(Context& ctx, const Parsed& parsed) {
   auto registry = installed_plugins();
   bool trusted = false;
   if (registry)
-    for (const plugin::PluginInfo& p : registry->plugins()) trusted = trusted || (p.manifest_path == *path && !p.refused);
-  ctx.result(json::Object{{"schema", "h5i.plugin-install/1"}, {"id", m["id"]}, {"version", m["version"]}, {"digest", m["sha256"]},
-                          {"manifest", *path}, {"trust", trusted ? "pinned" : "none"}});
+    for (const plugin::PluginInfo& p : registry->plugins())
+      trusted = trusted || (p.manifest_path == *path && !p.refused);
+  ctx.result(json::Object{{"schema", "h5i.plugin-install/1"},
+                          {"id", m["id"]},
+                          {"version", m["version"]},
+                          {"digest", m["sha256"]},
+                          {"manifest", *path},
+                          {"trust", trusted ? "pinned" : "none"}});
   if (ctx.json) return 0;
   ctx.line("installed " + m["id"].string() + " " + m["version"].string() + ", sha256 " + m["sha256"].string());
   ctx.line("  " + *path);

@@ -1,4 +1,5 @@
-// h5i plugin list: everything that was found, usable or refused, with the reason; then the tiers of ours that are not here.
+// h5i plugin list: everything that was found, usable or refused, with the reason; then the tiers of ours that are not
+// here.
 #include "core/cli/plugin_verbs.hpp"
 
 namespace h5i::cli {
@@ -26,11 +27,14 @@ int plugin_list(Context& ctx, const Parsed&) {
   for (const plugin::Directory& d : registry->settings().directories)
     directories.push(json::Object{{"path", d.path}, {"trust", plugin::trust_name(d.trust)}});
   for (const std::string& tier : plugin::shipped_tiers())
-    if (!present(*registry, tier)) absent.push(json::Object{{"tier", tier}, {"package", plugin::package_of_tier(tier)}});
-  ctx.result(json::Object{{"schema", "h5i.plugin-list/1"}, {"plugins", plugins}, {"directories", directories}, {"not_installed", absent}});
+    if (!present(*registry, tier))
+      absent.push(json::Object{{"tier", tier}, {"package", plugin::package_of_tier(tier)}});
+  ctx.result(json::Object{
+      {"schema", "h5i.plugin-list/1"}, {"plugins", plugins}, {"directories", directories}, {"not_installed", absent}});
   if (ctx.json) return 0;
 
-  if (const auto& why = registry->settings().host_list_refused) ctx.note("note: the host's list of plugin directories is left out: " + reason_line(*why));
+  if (const auto& why = registry->settings().host_list_refused)
+    ctx.note("note: the host's list of plugin directories is left out: " + reason_line(*why));
   if (registry->plugins().empty()) ctx.line("no plugin is installed");
   for (const plugin::PluginInfo& p : registry->plugins()) {
     if (p.refused) {
@@ -38,13 +42,16 @@ int plugin_list(Context& ctx, const Parsed&) {
       ctx.line(padded("", 16) + "          " + p.manifest_path);
       ctx.line(padded("", 16) + "          see: " + p.refused->remedy());
     } else {
-      ctx.line(padded(p.name(), 16) + " usable   " + p.kind + " " + p.version + ", " + std::string(plugin::trust_name(p.trust)) + ", sha256 " + p.digest.value.substr(0, 16));
-      if (const std::string& posture = p.manifest["posture"].string(); !posture.empty()) ctx.line(padded("", 16) + "          " + posture);
+      ctx.line(padded(p.name(), 16) + " usable   " + p.kind + " " + p.version + ", " +
+               std::string(plugin::trust_name(p.trust)) + ", sha256 " + p.digest.value.substr(0, 16));
+      if (const std::string& posture = p.manifest["posture"].string(); !posture.empty())
+        ctx.line(padded("", 16) + "          " + posture);
     }
   }
   for (const Json& a : absent.array())
     ctx.line(padded(a["tier"].string(), 16) + " not installed (package " + a["package"].string() + ")");
-  for (const plugin::Directory& d : registry->settings().directories) ctx.detail("looked in " + d.path + " (" + std::string(plugin::trust_name(d.trust)) + ")");
+  for (const plugin::Directory& d : registry->settings().directories)
+    ctx.detail("looked in " + d.path + " (" + std::string(plugin::trust_name(d.trust)) + ")");
   return 0;
 }
 

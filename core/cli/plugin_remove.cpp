@@ -15,8 +15,9 @@ Result<plugin::PluginInfo> remove_it(const std::string& name) {
   if (!found) {
     auto elsewhere = registry.find(name);
     if (elsewhere)
-      return make_error(Errc::DENIED, name + " is not this user's to remove", "it is " + elsewhere->manifest_path,
-                        elsewhere->package.empty() ? "remove it where it was installed" : "remove the package " + elsewhere->package);
+      return make_error(
+          Errc::DENIED, name + " is not this user's to remove", "it is " + elsewhere->manifest_path,
+          elsewhere->package.empty() ? "remove it where it was installed" : "remove the package " + elsewhere->package);
     return found.error();
   }
   plugin::PluginInfo p = std::move(*found);
@@ -37,7 +38,8 @@ Result<plugin::PluginInfo> remove_it(const std::string& name) {
 int plugin_remove(Context& ctx, const Parsed& parsed) {
   auto p = remove_it(parsed.arguments[0]);
   if (!p) return ctx.refuse(p.error());
-  ctx.result(json::Object{{"schema", "h5i.plugin-remove/1"}, {"name", p->name()}, {"manifest", p->manifest_path}, {"library", p->library}});
+  ctx.result(json::Object{
+      {"schema", "h5i.plugin-remove/1"}, {"name", p->name()}, {"manifest", p->manifest_path}, {"library", p->library}});
   if (!ctx.json) ctx.line("removed " + p->name() + " (" + p->manifest_path + ")");
   return 0;
 }

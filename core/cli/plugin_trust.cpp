@@ -38,7 +38,11 @@ std::string words(const Json& list) {
 int plugin_trust(Context& ctx, const Parsed& parsed) {
   auto p = pin(parsed.arguments[0]);
   if (!p) return ctx.refuse(p.error());
-  ctx.result(json::Object{{"schema", "h5i.plugin-trust/1"}, {"id", p->id}, {"version", p->version}, {"digest", p->digest.value}, {"trust", "pinned"}});
+  ctx.result(json::Object{{"schema", "h5i.plugin-trust/1"},
+                          {"id", p->id},
+                          {"version", p->version},
+                          {"digest", p->digest.value},
+                          {"trust", "pinned"}});
   if (ctx.json) return 0;
   ctx.line("pinned " + p->id + " " + p->version + ", sha256 " + p->digest.value);
   ctx.line("claims " + words(p->manifest["claims"]) + "; asks the host for " + words(p->manifest["host_services"]));

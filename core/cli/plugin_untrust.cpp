@@ -11,7 +11,8 @@ Result<void> unpin(const std::string& id) {
   plugin::Pins pins = H5I_TRY(plugin::load_pins(settings.lock_file, {settings.euid}));
   if (pins.erase(id) == 0)
     return make_error(Errc::NOT_FOUND, "no digest of " + id + " is pinned",
-                      "looked in " + settings.lock_file + "; a plugin of a system directory is trusted by its place", "h5i plugin list");
+                      "looked in " + settings.lock_file + "; a plugin of a system directory is trusted by its place",
+                      "h5i plugin list");
   return plugin::save_pins(settings.lock_file, pins);
 }
 

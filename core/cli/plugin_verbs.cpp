@@ -18,23 +18,35 @@ std::string reason_line(const Error& e) {
 }
 
 Json plugin_json(const plugin::PluginInfo& p) {
-  Json out = json::Object{{"id", p.id},           {"name", p.name()},       {"kind", p.kind},
-                          {"version", p.version}, {"state", plugin_state(p)}, {"trust", plugin::trust_name(p.trust)},
-                          {"digest", p.digest.value}, {"manifest", p.manifest_path}, {"library", p.library},
-                          {"package", p.package}, {"posture", p.manifest["posture"].string()},
+  Json out = json::Object{{"id", p.id},
+                          {"name", p.name()},
+                          {"kind", p.kind},
+                          {"version", p.version},
+                          {"state", plugin_state(p)},
+                          {"trust", plugin::trust_name(p.trust)},
+                          {"digest", p.digest.value},
+                          {"manifest", p.manifest_path},
+                          {"library", p.library},
+                          {"package", p.package},
+                          {"posture", p.manifest["posture"].string()},
                           {"claims", p.manifest["claims"].is_array() ? p.manifest["claims"] : Json(json::Array{})}};
   if (p.refused)
-    out["reason"] = json::Object{{"id", p.refused->id()}, {"what", p.refused->what}, {"evidence", p.refused->evidence}, {"next", p.refused->remedy()}};
+    out["reason"] = json::Object{{"id", p.refused->id()},
+                                 {"what", p.refused->what},
+                                 {"evidence", p.refused->evidence},
+                                 {"next", p.refused->remedy()}};
   return out;
 }
 
 Result<StateDirectory> StateDirectory::open(const plugin::Settings& settings) {
   if (settings.state_directory.empty())
-    return make_error(Errc::NO_HOME, "there is no directory for this user's plugins", "neither XDG_STATE_HOME nor HOME is an absolute path");
+    return make_error(Errc::NO_HOME, "there is no directory for this user's plugins",
+                      "neither XDG_STATE_HOME nor HOME is an absolute path");
   StateDirectory out;
   out.fd_ = H5I_TRY(plugin::make_private_directory(settings.state_directory, {settings.euid}));
   if (flock(out.fd_.get(), LOCK_EX | LOCK_NB) != 0)
-    return make_error(Errc::BUSY, settings.state_directory + " is being changed by another h5i", "it holds the lock of that directory");
+    return make_error(Errc::BUSY, settings.state_directory + " is being changed by another h5i",
+                      "it holds the lock of that directory");
   return out;
 }
 

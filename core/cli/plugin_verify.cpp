@@ -1,4 +1,5 @@
-// h5i plugin verify [ID]: owners, modes, manifests, digests and the rules for libraries. Exit 1 when one is not in order.
+// h5i plugin verify [ID]: owners, modes, manifests, digests and the rules for libraries. Exit 1 when one is not in
+// order.
 #include "core/cli/plugin_verbs.hpp"
 
 namespace h5i::cli {
@@ -25,7 +26,8 @@ int plugin_verify(Context& ctx, const Parsed& parsed) {
   if (ctx.json) return ok ? 0 : 1;
   if (wanted.empty()) ctx.line("no plugin is installed");
   for (const plugin::PluginInfo& p : wanted)
-    ctx.line(p.refused ? p.name() + ": refused, " + reason_line(*p.refused) : p.name() + ": in order, sha256 " + p.digest.value);
+    ctx.line(p.refused ? p.name() + ": refused, " + reason_line(*p.refused)
+                       : p.name() + ": in order, sha256 " + p.digest.value);
   return ok ? 0 : 1;
 }
 

@@ -123,7 +123,10 @@ void read_cgroup(HostFacts& f) {
     f.cgroup = "v2";
   } else {
     bool unified = statfs("/sys/fs/cgroup/unified", &st) == 0 && st.f_type == kCgroup2Magic;
-    f.cgroup = unified ? "hybrid" : parse_cgroup_view(text_of("/proc/self/mountinfo"), text_of("/proc/self/cgroup")).mount.empty() ? "v1" : "hybrid";
+    f.cgroup = unified ? "hybrid"
+               : parse_cgroup_view(text_of("/proc/self/mountinfo"), text_of("/proc/self/cgroup")).mount.empty()
+                   ? "v1"
+                   : "hybrid";
   }
   CgroupBase base = find_cgroup_base();
   f.cgroup_delegated = base.available;

@@ -21,8 +21,9 @@ Result<void> check_available(const PluginInfo& plugin, const Json& probe) {
   for (const Json& m : probe["missing"].array()) missing += (missing.empty() ? "" : ", ") + m.string();
   for (const Json& c : probe["components"].array())
     if (!c["ok"].boolean() && why.empty()) why = c["evidence"].string();
-  return make_error(Errc::TIER_PROBE_MISSING, "tier " + plugin.id + " is impossible here",
-                    "missing " + (missing.empty() ? "(the tier does not say what)" : missing) + (why.empty() ? "" : ": " + why));
+  return make_error(
+      Errc::TIER_PROBE_MISSING, "tier " + plugin.id + " is impossible here",
+      "missing " + (missing.empty() ? "(the tier does not say what)" : missing) + (why.empty() ? "" : ": " + why));
 }
 
 Result<Passed> try_tier(std::string_view id, const ChooseCalls& calls) {
@@ -72,8 +73,10 @@ std::vector<std::string> TierChoice::lines() const {
 
 Result<TierChoice> choose_tier(const ChooseInput& input, const ChooseCalls& calls) {
   std::string named, from;
-  if (!input.flag.empty() && input.flag != "auto") named = input.flag, from = "flag";
-  else if (!input.profile.empty()) named = input.profile, from = "profile";
+  if (!input.flag.empty() && input.flag != "auto")
+    named = input.flag, from = "flag";
+  else if (!input.profile.empty())
+    named = input.profile, from = "profile";
   else if (input.flag.empty() && !input.environment.empty() && input.environment != "auto")
     named = input.environment, from = "environment";
   if (!named.empty()) {
@@ -85,8 +88,8 @@ Result<TierChoice> choose_tier(const ChooseInput& input, const ChooseCalls& call
   choice.from = "auto";
   for (const std::string& id : order_of(input)) {
     if (needs_image(id) && !input.image) {
-      choice.skipped.push_back({id, make_error(Errc::TIER_PROBE_MISSING, "tier " + id + " needs an image", "none is set",
-                                               "--image NAME, or container.image in the profile")});
+      choice.skipped.push_back({id, make_error(Errc::TIER_PROBE_MISSING, "tier " + id + " needs an image",
+                                               "none is set", "--image NAME, or container.image in the profile")});
       continue;
     }
     auto tried = try_tier(id, calls);

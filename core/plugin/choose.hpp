@@ -11,12 +11,12 @@
 namespace h5i::plugin {
 
 struct ChooseInput {
-  std::string flag;                 // --isolation; empty: not given; "auto": choose, and ignore the environment
-  std::string profile;              // the profile's isolation; empty: it names none
-  std::string environment;          // H5I_DEFAULT_ISOLATION; empty: unset
-  std::vector<std::string> order;   // host policy tiers.order; empty: the built-in order
-  bool image = false;               // an image or a root directory is set
-  bool allow_unconfined = false;    // --allow-unconfined, or the same of host policy
+  std::string flag;                // --isolation; empty: not given; "auto": choose, and ignore the environment
+  std::string profile;             // the profile's isolation; empty: it names none
+  std::string environment;         // H5I_DEFAULT_ISOLATION; empty: unset
+  std::vector<std::string> order;  // host policy tiers.order; empty: the built-in order
+  bool image = false;              // an image or a root directory is set
+  bool allow_unconfined = false;   // --allow-unconfined, or the same of host policy
 };
 
 struct ChooseCalls {
@@ -45,9 +45,9 @@ struct TierChoice {
   std::vector<std::string> lines() const;
 };
 
-// A tier that was named is met or refused with its own reason. Otherwise the first of the order that is installed, could,
-// suits the profile and was proved; TIER_NONE with every reason when there is none. `workspace` is in the order only with
-// allow_unconfined or when host policy wrote it there.
+// A tier that was named is met or refused with its own reason. Otherwise the first of the order that is installed,
+// could, suits the profile and was proved; TIER_NONE with every reason when there is none. `workspace` is in the order
+// only with allow_unconfined or when host policy wrote it there.
 Result<TierChoice> choose_tier(const ChooseInput& input, const ChooseCalls& calls);
 
 // One line for why a tier lost.

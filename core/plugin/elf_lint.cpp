@@ -22,8 +22,8 @@ constexpr uint64_t kMaxSymbols = 1u << 20;
 constexpr size_t kMaxName = 256;
 
 // What the C library of the host brings, whichever plugin is loaded.
-constexpr std::string_view kAlways[] = {"libc.so.6",    "libm.so.6",  "libpthread.so.0",      "libdl.so.2",
-                                        "librt.so.1",   "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"};
+constexpr std::string_view kAlways[] = {"libc.so.6",  "libm.so.6",     "libpthread.so.0",      "libdl.so.2",
+                                        "librt.so.1", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"};
 
 Error malformed(const char* why) {
   return make_error(Errc::PLUGIN_LINT, "the library is not a well-formed shared object", why);
@@ -113,13 +113,18 @@ Result<void> Reader::read_headers(ElfFacts& facts) {
         if (dynamic_) return malformed("it has two dynamic segments");
         dynamic_ = *p;
         break;
-      case PT_INTERP: facts.has_interpreter = true; break;
+      case PT_INTERP:
+        facts.has_interpreter = true;
+        break;
       case PT_GNU_STACK:
         stack_seen = true;
         if (p->p_flags & PF_X) facts.executable_stack = true;
         break;
-      case PT_GNU_RELRO: facts.relro = facts.relro || p->p_memsz > 0; break;
-      default: break;
+      case PT_GNU_RELRO:
+        facts.relro = facts.relro || p->p_memsz > 0;
+        break;
+      default:
+        break;
     }
   }
   if (!stack_seen) facts.executable_stack = true;
@@ -137,25 +142,57 @@ Result<void> Reader::read_dynamic(ElfFacts& facts) {
     if (!d) return malformed("its dynamic segment lies outside the loaded file");
     uint64_t v = d->d_un.d_val;
     switch (d->d_tag) {
-      case DT_NULL: ended = true; break;
-      case DT_NEEDED: needed.push_back(v); break;
-      case DT_STRTAB: strtab_ = v; break;
-      case DT_STRSZ: strsz_ = v; break;
-      case DT_SYMTAB: symtab_ = v; break;
+      case DT_NULL:
+        ended = true;
+        break;
+      case DT_NEEDED:
+        needed.push_back(v);
+        break;
+      case DT_STRTAB:
+        strtab_ = v;
+        break;
+      case DT_STRSZ:
+        strsz_ = v;
+        break;
+      case DT_SYMTAB:
+        symtab_ = v;
+        break;
       case DT_SYMENT:
         if (v != sizeof(Elf64_Sym)) return malformed("its symbols have another size");
         break;
-      case DT_HASH: hash_ = v; break;
-      case DT_GNU_HASH: gnu_hash_ = v; break;
-      case DT_RPATH: facts.forbidden.push_back("RPATH"); break;
-      case DT_RUNPATH: facts.forbidden.push_back("RUNPATH"); break;
-      case DT_TEXTREL: facts.forbidden.push_back("TEXTREL"); break;
-      case DT_AUDIT: facts.forbidden.push_back("AUDIT"); break;
-      case DT_DEPAUDIT: facts.forbidden.push_back("DEPAUDIT"); break;
-      case DT_FILTER: facts.forbidden.push_back("FILTER"); break;
-      case DT_AUXILIARY: facts.forbidden.push_back("AUXILIARY"); break;
-      case DT_CONFIG: facts.forbidden.push_back("CONFIG"); break;
-      case DT_BIND_NOW: facts.bind_now = true; break;
+      case DT_HASH:
+        hash_ = v;
+        break;
+      case DT_GNU_HASH:
+        gnu_hash_ = v;
+        break;
+      case DT_RPATH:
+        facts.forbidden.push_back("RPATH");
+        break;
+      case DT_RUNPATH:
+        facts.forbidden.push_back("RUNPATH");
+        break;
+      case DT_TEXTREL:
+        facts.forbidden.push_back("TEXTREL");
+        break;
+      case DT_AUDIT:
+        facts.forbidden.push_back("AUDIT");
+        break;
+      case DT_DEPAUDIT:
+        facts.forbidden.push_back("DEPAUDIT");
+        break;
+      case DT_FILTER:
+        facts.forbidden.push_back("FILTER");
+        break;
+      case DT_AUXILIARY:
+        facts.forbidden.push_back("AUXILIARY");
+        break;
+      case DT_CONFIG:
+        facts.forbidden.push_back("CONFIG");
+        break;
+      case DT_BIND_NOW:
+        facts.bind_now = true;
+        break;
       case DT_FLAGS:
         if (v & DF_BIND_NOW) facts.bind_now = true;
         if (v & DF_TEXTREL) facts.forbidden.push_back("TEXTREL");
@@ -168,8 +205,11 @@ Result<void> Reader::read_dynamic(ElfFacts& facts) {
         if (v & DF_1_INTERPOSE) facts.forbidden.push_back("INTERPOSE");
         if (v & DF_1_PIE) facts.has_interpreter = true;
         break;
-      case DT_PLTREL: rela = rela && v == DT_RELA; break;
-      default: break;
+      case DT_PLTREL:
+        rela = rela && v == DT_RELA;
+        break;
+      default:
+        break;
     }
   }
   if (!ended) return malformed("its dynamic segment has no end");
@@ -257,8 +297,11 @@ Result<ElfFacts> read_elf(std::string_view bytes) {
 }
 
 Result<void> lint_plugin(const ElfFacts& facts, const std::vector<std::string>& needs, std::string_view what) {
-  auto refuse = [&](const std::string& why) { return make_error(Errc::PLUGIN_LINT, std::string(what) + " is not built as a plugin must be", why); };
-  if (facts.machine != kMachine) return refuse("it is for another processor (e_machine " + std::to_string(facts.machine) + ")");
+  auto refuse = [&](const std::string& why) {
+    return make_error(Errc::PLUGIN_LINT, std::string(what) + " is not built as a plugin must be", why);
+  };
+  if (facts.machine != kMachine)
+    return refuse("it is for another processor (e_machine " + std::to_string(facts.machine) + ")");
   if (facts.has_interpreter) return refuse("it is a program, not a shared object");
   if (!facts.forbidden.empty()) return refuse("it carries " + joined(facts.forbidden));
   if (facts.executable_stack) return refuse("it asks for an executable stack");
@@ -273,8 +316,10 @@ Result<void> lint_plugin(const ElfFacts& facts, const std::vector<std::string>& 
     std::vector<std::string> names;
     for (const ElfSymbol& s : facts.exported)
       if (names.size() < 8) names.push_back(s.name + (s.data ? "" : " (not data)"));
-    return make_error(Errc::PLUGIN_EXPORTS, std::string(what) + " does not export exactly " H5I_ENTRY_SYMBOL ", as data",
-                      facts.exported.empty() ? "it exports nothing" : "it exports " + joined(names) + (facts.exported.size() > 8 ? " and others" : ""));
+    return make_error(
+        Errc::PLUGIN_EXPORTS, std::string(what) + " does not export exactly " H5I_ENTRY_SYMBOL ", as data",
+        facts.exported.empty() ? "it exports nothing"
+                               : "it exports " + joined(names) + (facts.exported.size() > 8 ? " and others" : ""));
   }
   return {};
 }

@@ -1,6 +1,6 @@
-// A small strict reader of ELF64 shared objects, on bytes in memory: what the dynamic loader would do with them is known
-// before it does it. Follows the System V gABI chapters 4 and 5 and looks at program headers only, as the loader does:
-// section headers are for link editors and may lie.
+// A small strict reader of ELF64 shared objects, on bytes in memory: what the dynamic loader would do with them is
+// known before it does it. Follows the System V gABI chapters 4 and 5 and looks at program headers only, as the loader
+// does: section headers are for link editors and may lie.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -22,8 +22,8 @@ struct ElfFacts {
   std::vector<std::string> needed;
   std::vector<ElfSymbol> exported;
   bool has_interpreter = false;
-  bool writable_code = false;      // a segment that is writable and executable
-  bool executable_stack = false;   // PT_GNU_STACK absent counts: the kernel's default is executable
+  bool writable_code = false;     // a segment that is writable and executable
+  bool executable_stack = false;  // PT_GNU_STACK absent counts: the kernel's default is executable
   bool relro = false, bind_now = false;
   std::vector<std::string> forbidden;  // RPATH, RUNPATH, TEXTREL, AUDIT, ... in the order found
 };

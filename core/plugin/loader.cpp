@@ -37,18 +37,20 @@ Result<void> check_entry(const h5i_plugin_entry* entry, uint64_t available, cons
   constexpr uint64_t kSize = sizeof(h5i_plugin_entry);
   if (available < kSize || entry->struct_size < kSize || entry->struct_size > available)
     return abi(Errc::PLUGIN_ABI_SIZE, id,
-               "its entry says " + (available >= sizeof(uint32_t) ? std::to_string(entry->struct_size) : "?") + " bytes, has " +
-                   std::to_string(available) + ", and this ABI needs " + std::to_string(kSize));
+               "its entry says " + (available >= sizeof(uint32_t) ? std::to_string(entry->struct_size) : "?") +
+                   " bytes, has " + std::to_string(available) + ", and this ABI needs " + std::to_string(kSize));
   if (entry->abi_major != H5I_ABI_MAJOR)
     return abi(Errc::PLUGIN_ABI_MAJOR, id,
-               "it is for major version " + std::to_string(entry->abi_major) + ", this host has " + std::to_string(H5I_ABI_MAJOR));
+               "it is for major version " + std::to_string(entry->abi_major) + ", this host has " +
+                   std::to_string(H5I_ABI_MAJOR));
   if (entry->min_host_minor > H5I_ABI_MINOR)
     return abi(Errc::PLUGIN_ABI_MAJOR, id,
                "it needs a host of minor version " + std::to_string(entry->min_host_minor) + ", this one has " +
                    std::to_string(H5I_ABI_MINOR));
   if (!equal(entry->id, id)) return abi(Errc::PLUGIN_ID, id, "the library says that it is " + shown(entry->id));
   if (!equal(entry->version, expected.version))
-    return abi(Errc::PLUGIN_ID, id, "the library says version " + shown(entry->version) + ", the manifest " + expected.version);
+    return abi(Errc::PLUGIN_ID, id,
+               "the library says version " + shown(entry->version) + ", the manifest " + expected.version);
   if (entry->open == nullptr) return abi(Errc::PLUGIN_SLOT, id, "its entry has no open");
   if (entry->close == nullptr) return abi(Errc::PLUGIN_SLOT, id, "its entry has no close");
   if (entry->get_interface == nullptr) return abi(Errc::PLUGIN_SLOT, id, "its entry has no get_interface");
@@ -57,10 +59,13 @@ Result<void> check_entry(const h5i_plugin_entry* entry, uint64_t available, cons
 
 Result<const h5i_tier*> check_tier(const void* interface) {
   auto* tier = static_cast<const h5i_tier*>(interface);
-  auto bad = [](Errc code, const std::string& why) { return make_error(code, "the plugin's h5i.tier/1 does not keep the ABI", why); };
+  auto bad = [](Errc code, const std::string& why) {
+    return make_error(code, "the plugin's h5i.tier/1 does not keep the ABI", why);
+  };
   if (tier == nullptr) return bad(Errc::PLUGIN_SLOT, "the plugin has no such interface");
   if (tier->struct_size < sizeof(h5i_tier))
-    return bad(Errc::PLUGIN_ABI_SIZE, "it says " + std::to_string(tier->struct_size) + " bytes, this ABI needs " + std::to_string(sizeof(h5i_tier)));
+    return bad(Errc::PLUGIN_ABI_SIZE, "it says " + std::to_string(tier->struct_size) + " bytes, this ABI needs " +
+                                          std::to_string(sizeof(h5i_tier)));
   if (tier->revision != 1) return bad(Errc::PLUGIN_ABI_MAJOR, "revision " + std::to_string(tier->revision));
   struct {
     const char* name;
@@ -81,7 +86,8 @@ Result<LoadedPlugin> load(UniqueFd library, const Expected& expected) {
     return make_error(Errc::PLUGIN_DIGEST, "the library of " + expected.id + " is not what was verified",
                       "expected " + expected.digest.value + ", found " + found);
   ElfFacts facts = H5I_TRY(read_elf(bytes));
-  H5I_TRY(lint_plugin(facts, facts.needed, "the library of " + expected.id));  // its needs were compared by who verified it
+  H5I_TRY(
+      lint_plugin(facts, facts.needed, "the library of " + expected.id));  // its needs were compared by who verified it
   std::string path = "/proc/self/fd/" + std::to_string(library.get());
   if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) != nullptr)
     return make_error(Errc::PLUGIN_LOAD, "the library of " + expected.id + " cannot be mapped",

@@ -17,7 +17,8 @@ struct Expected {
 };
 
 // Once mapped, the library stays mapped and its descriptor open until the process ends, also when it is then refused: a
-// descriptor number that is used again would make dlopen("/proc/self/fd/N") answer with the library that had the number.
+// descriptor number that is used again would make dlopen("/proc/self/fd/N") answer with the library that had the
+// number.
 struct LoadedPlugin {
   int descriptor = -1;  // owned by nobody, on purpose
   const h5i_plugin_entry* entry = nullptr;
@@ -25,9 +26,9 @@ struct LoadedPlugin {
 };
 
 // Hashes the descriptor, reads the bytes' ELF structure again, then dlopen of that descriptor (RTLD_NOW | RTLD_LOCAL)
-// after RTLD_NOLOAD said that it is new, then check_entry. No function of the plugin is called, but its constructors run
-// here, which is why it happens after the spawner was forked.
-// PLUGIN_DIGEST, PLUGIN_LINT, PLUGIN_EXPORTS, PLUGIN_LOAD, and what check_entry says.
+// after RTLD_NOLOAD said that it is new, then check_entry. No function of the plugin is called, but its constructors
+// run here, which is why it happens after the spawner was forked. PLUGIN_DIGEST, PLUGIN_LINT, PLUGIN_EXPORTS,
+// PLUGIN_LOAD, and what check_entry says.
 Result<LoadedPlugin> load(UniqueFd library, const Expected& expected);
 
 // The entry against what is expected: size, major version, the host that it needs, id, version, no null function.

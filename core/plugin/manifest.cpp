@@ -16,8 +16,7 @@ bool all_among(std::string_view s, std::string_view extra) {
 }
 
 bool valid_version(std::string_view s) {
-  return !s.empty() && s.size() <= 32 && s[0] >= '0' && s[0] <= '9' &&
-         all_among(s, ".+-~ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+  return !s.empty() && s.size() <= 32 && s[0] >= '0' && s[0] <= '9' && all_among(s, ".+-~ABCDEFGHIJKLMNOPQRSTUVWXYZ");
 }
 // A plain file name: the loader looks for it in the manifest's own directory only.
 bool valid_library(std::string_view s) {
@@ -78,12 +77,13 @@ Result<void> check_abi(const Json& abi, std::string_view what) {
   if (!abi.is_object() || abi.object().size() != 3 || !kind.is_string() || !major.is_int() || !minor.is_int())
     return bad(what, "abi", "{kind, major, minor}");
   if (major.integer() != H5I_ABI_MAJOR)
-    return make_error(Errc::PLUGIN_ABI_MAJOR, std::string(what) + " is for another major version of the plugin ABI",
-                      "the manifest says " + std::to_string(major.integer()) + ", this host has " +
-                          std::to_string(H5I_ABI_MAJOR));
+    return make_error(
+        Errc::PLUGIN_ABI_MAJOR, std::string(what) + " is for another major version of the plugin ABI",
+        "the manifest says " + std::to_string(major.integer()) + ", this host has " + std::to_string(H5I_ABI_MAJOR));
   if (kind.string() == "unstable")
     return make_error(Errc::PLUGIN_ABI_MAJOR, std::string(what) + " uses draft interfaces",
-                      "abi.kind is unstable, and this host was not built for it", "build the plugin for the stable ABI");
+                      "abi.kind is unstable, and this host was not built for it",
+                      "build the plugin for the stable ABI");
   if (kind.string() != "stable") return bad(what, "abi.kind", "stable or unstable");
   if (minor.integer() < 0 || minor.integer() > 0xffff) return bad(what, "abi.minor", "a small number");
   return {};
@@ -91,7 +91,8 @@ Result<void> check_abi(const Json& abi, std::string_view what) {
 
 Result<void> check_field(const Field& field, const Json& value, std::string_view what) {
   auto text_ok = [&](const Json& v) {
-    return v.is_string() && v.string().size() <= kMaxManifestText && (v.string().empty() ? field.valid == any_text : field.valid(v.string()));
+    return v.is_string() && v.string().size() <= kMaxManifestText &&
+           (v.string().empty() ? field.valid == any_text : field.valid(v.string()));
   };
   switch (field.kind) {
     case Field::TEXT:
@@ -106,7 +107,8 @@ Result<void> check_field(const Field& field, const Json& value, std::string_view
       if (!value.is_int() || value.integer() <= 0 || static_cast<uint64_t>(value.integer()) > kMaxLibraryBytes)
         return bad(what, field.key, field.expected);
       return {};
-    case Field::ABI: return check_abi(value, what);
+    case Field::ABI:
+      return check_abi(value, what);
   }
   return {};
 }

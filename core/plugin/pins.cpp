@@ -46,7 +46,8 @@ Result<Pins> load_pins(const std::string& path, Believed believed) {
   auto parsed = parse_json(bytes, path, kMaxLockBytes);
   if (!parsed) return bad(parsed.error().evidence);
   const Json& doc = *parsed;
-  if (doc["schema"].string() != "h5i.plugin-lock/1" || !doc["pins"].is_object()) return bad("schema or pins is missing");
+  if (doc["schema"].string() != "h5i.plugin-lock/1" || !doc["pins"].is_object())
+    return bad("schema or pins is missing");
   Pins pins;
   for (const auto& [id, pin] : doc["pins"].object()) {
     const std::string& digest = pin["sha256"].string();
@@ -86,7 +87,8 @@ Result<void> replace_file(const UniqueFd& directory, const std::string& name, st
     H5I_TRY(write_all(fd, bytes));
     if (fchmod(fd.get(), mode) != 0) return sys_error("fchmod " + temporary);
     if (fsync(fd.get()) != 0) return sys_error("fsync " + temporary);
-    if (renameat(directory.get(), temporary.c_str(), directory.get(), name.c_str()) != 0) return sys_error("rename " + name);
+    if (renameat(directory.get(), temporary.c_str(), directory.get(), name.c_str()) != 0)
+      return sys_error("rename " + name);
     if (fsync(directory.get()) != 0) return sys_error("fsync the directory of " + name);
     return {};
   };

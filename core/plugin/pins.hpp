@@ -15,7 +15,8 @@ struct Pin {
 };
 using Pins = std::map<std::string, Pin>;  // by plugin id
 
-// Empty when there is no file. PLUGIN_OWNER when somebody else could have written it, PLUGIN_MANIFEST when it is not valid.
+// Empty when there is no file. PLUGIN_OWNER when somebody else could have written it, PLUGIN_MANIFEST when it is not
+// valid.
 Result<Pins> load_pins(const std::string& path, Believed believed);
 // Atomic: a new file beside it, flushed, renamed over it.
 Result<void> save_pins(const std::string& path, const Pins& pins);

@@ -36,7 +36,8 @@ Result<std::string> prefix_of_this_executable() {
 // Empty when there is no home: then there is no user's directory, and nothing in it.
 std::string state_of_user() {
   if (const char* xdg = getenv("XDG_STATE_HOME"); xdg != nullptr && xdg[0] == '/') return std::string(xdg) + "/h5i";
-  if (const char* home = getenv("HOME"); home != nullptr && home[0] == '/') return std::string(home) + "/.local/state/h5i";
+  if (const char* home = getenv("HOME"); home != nullptr && home[0] == '/')
+    return std::string(home) + "/.local/state/h5i";
   return {};
 }
 
@@ -73,12 +74,15 @@ std::vector<std::string> manifest_names(int directory_fd) {
 
 class Scan {
  public:
-  Scan(const Settings& settings, std::vector<PluginInfo>& out) : settings_(settings), believed_{settings.euid}, out_(out) {}
+  Scan(const Settings& settings, std::vector<PluginInfo>& out)
+      : settings_(settings), believed_{settings.euid}, out_(out) {}
 
   void run() {
     auto pins = load_pins(settings_.lock_file, believed_);
-    if (pins) pins_ = std::move(*pins);
-    else pins_error_ = pins.error();
+    if (pins)
+      pins_ = std::move(*pins);
+    else
+      pins_error_ = pins.error();
     for (const Directory& d : settings_.directories) directory(d);
     refuse_duplicates();
     std::sort(out_.begin(), out_.end(), [](const PluginInfo& a, const PluginInfo& b) {
@@ -185,9 +189,7 @@ class Scan {
 
 }  // namespace
 
-std::string_view trust_name(Trust t) {
-  return t == Trust::SYSTEM ? "system" : t == Trust::PINNED ? "pinned" : "none";
-}
+std::string_view trust_name(Trust t) { return t == Trust::SYSTEM ? "system" : t == Trust::PINNED ? "pinned" : "none"; }
 
 std::string package_of_tier(std::string_view id) {
   bool shipped = std::find(std::begin(kShippedTiers), std::end(kShippedTiers), id) != std::end(kShippedTiers);
@@ -201,7 +203,8 @@ std::vector<std::string> host_directories(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     size_t end = std::min(text.find('\n', at), text.size());
     std::string_view line = text.substr(at, end - at);
-    while (!line.empty() && (line.back() == ' ' || line.back() == '\t' || line.back() == '/' || line.back() == '\r')) line.remove_suffix(1);
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\t' || line.back() == '/' || line.back() == '\r'))
+      line.remove_suffix(1);
     if (!line.empty() && line[0] == '/') out.emplace_back(line);
     at = end + 1;
   }
@@ -262,8 +265,8 @@ Result<PluginInfo> Registry::find(std::string_view name) const {
   for (bool usable : {true, false})
     for (const PluginInfo& p : plugins_)
       if ((p.id == name || p.stem == name) && !p.refused == usable) return p;
-  return make_error(Errc::NOT_FOUND, "there is no plugin called " + std::string(name), "looked for its id and file name",
-                    "h5i plugin list");
+  return make_error(Errc::NOT_FOUND, "there is no plugin called " + std::string(name),
+                    "looked for its id and file name", "h5i plugin list");
 }
 
 void Registry::verify_bytes() {

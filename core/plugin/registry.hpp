@@ -13,14 +13,14 @@
 
 namespace h5i::plugin {
 
-// Why a plugin is believed: it lies in a directory that only root or the invoking user can write (SYSTEM), or its digest
-// was pinned by `h5i plugin trust` (PINNED).
+// Why a plugin is believed: it lies in a directory that only root or the invoking user can write (SYSTEM), or its
+// digest was pinned by `h5i plugin trust` (PINNED).
 enum class Trust { NONE, SYSTEM, PINNED };
 std::string_view trust_name(Trust t);  // "none", "system", "pinned"
 
 struct PluginInfo {
-  std::string id;             // empty when the manifest could not be read that far
-  std::string kind;           // "tier"
+  std::string id;    // empty when the manifest could not be read that far
+  std::string kind;  // "tier"
   std::string version;
   PluginDigest digest;        // of the library, as the manifest says
   std::string library;        // absolute path
@@ -42,13 +42,13 @@ struct Directory {
 // Where plugins are looked for and as whom. The list is closed: no environment variable adds to it.
 struct Settings {
   std::vector<Directory> directories;
-  std::string lock_file;  // <state>/plugins.lock.json
+  std::string lock_file;        // <state>/plugins.lock.json
   std::string state_directory;  // <state>/plugins, where `plugin install` puts them; empty without a home
   uid_t euid = 0;
   // Why the host's list of directories was not believed, when there is one; its directories are then left out.
   std::optional<Error> host_list_refused;
-  // ../lib/h5i/plugins/1 beside the running executable's directory (bin or libexec/h5i), the user's state directory, the
-  // directories of /etc/h5i/plugin-directories (one absolute path a line).
+  // ../lib/h5i/plugins/1 beside the running executable's directory (bin or libexec/h5i), the user's state directory,
+  // the directories of /etc/h5i/plugin-directories (one absolute path a line).
   static Result<Settings> of_this_process();
 };
 

@@ -126,7 +126,8 @@ Result<UniqueFd> open_trusted_file(const UniqueFd& directory, const std::string&
 Result<std::string> read_all(const UniqueFd& fd, size_t limit, std::string_view what) {
   std::string out;
   struct stat st {};
-  if (fstat(fd.get(), &st) == 0 && st.st_size > 0) out.reserve(std::min<size_t>(static_cast<size_t>(st.st_size), limit) + 1);
+  if (fstat(fd.get(), &st) == 0 && st.st_size > 0)
+    out.reserve(std::min<size_t>(static_cast<size_t>(st.st_size), limit) + 1);
   char buffer[1 << 16];
   for (off_t at = 0;;) {
     ssize_t n = pread(fd.get(), buffer, sizeof buffer, at);
@@ -134,7 +135,8 @@ Result<std::string> read_all(const UniqueFd& fd, size_t limit, std::string_view 
     if (n < 0) return sys_error("read " + std::string(what));
     if (n == 0) return out;
     if (out.size() + static_cast<size_t>(n) > limit)
-      return make_error(Errc::TOO_LARGE, std::string(what) + " is too large", "more than " + std::to_string(limit) + " bytes");
+      return make_error(Errc::TOO_LARGE, std::string(what) + " is too large",
+                        "more than " + std::to_string(limit) + " bytes");
     out.append(buffer, static_cast<size_t>(n));
     at += n;
   }

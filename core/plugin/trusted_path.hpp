@@ -1,5 +1,5 @@
-// Opening files that only root or the invoking user can have written: every directory from / on is looked at through its
-// own descriptor, so what was checked is what is opened.
+// Opening files that only root or the invoking user can have written: every directory from / on is looked at through
+// its own descriptor, so what was checked is what is opened.
 #pragma once
 #include <sys/types.h>
 

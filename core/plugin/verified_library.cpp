@@ -21,8 +21,9 @@ Result<VerifiedLibrary> open_verified(const PluginInfo& info, uid_t euid) {
     return make_error(Errc::PLUGIN_DIGEST, info.library + " is not what its manifest describes",
                       "manifest " + info.digest.value + ", file " + found);
   if (static_cast<int64_t>(bytes.size()) != info.manifest["size"].integer())
-    return make_error(Errc::PLUGIN_DIGEST, info.library + " is not what its manifest describes",
-                      "manifest " + std::to_string(info.manifest["size"].integer()) + " bytes, file " + std::to_string(bytes.size()));
+    return make_error(
+        Errc::PLUGIN_DIGEST, info.library + " is not what its manifest describes",
+        "manifest " + std::to_string(info.manifest["size"].integer()) + " bytes, file " + std::to_string(bytes.size()));
   ElfFacts facts = H5I_TRY(read_elf(bytes));
   H5I_TRY(lint_plugin(facts, manifest_list(info.manifest, "needs"), info.library));
   out.digest = info.digest;

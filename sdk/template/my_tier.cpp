@@ -17,20 +17,20 @@ class MyTier final : public sdk::Tier {
     bool ok = flag >= 0;
     json::Value missing = json::Array{};
     if (!ok) missing.push("no-new-privs");
-    return json::Value(json::Object{
-        {"schema", "h5i.probe/1"},
-        {"tier", H5I_PLUGIN_ID},
-        {"available", ok},
-        {"claims", ok ? claims() : json::Array{}},
-        {"missing", missing},
-        {"components", json::Array{json::Object{{"id", "no-new-privs"},
-                                                {"ok", ok},
-                                                {"evidence", ok ? "prctl answers" : "prctl fails"},
-                                                {"reason", ok ? "" : "tier.probe.missing"}}}}});
+    return json::Value(
+        json::Object{{"schema", "h5i.probe/1"},
+                     {"tier", H5I_PLUGIN_ID},
+                     {"available", ok},
+                     {"claims", ok ? claims() : json::Array{}},
+                     {"missing", missing},
+                     {"components", json::Array{json::Object{{"id", "no-new-privs"},
+                                                             {"ok", ok},
+                                                             {"evidence", ok ? "prctl answers" : "prctl fails"},
+                                                             {"reason", ok ? "" : "tier.probe.missing"}}}}});
   }
 
-  // Did it hold, under this very policy? The claim is that the box's environment is the policy's and nothing else. Negative:
-  // the canary does not see a variable that nobody gave. Control: it does see it when it is given.
+  // Did it hold, under this very policy? The claim is that the box's environment is the policy's and nothing else.
+  // Negative: the canary does not see a variable that nobody gave. Control: it does see it when it is given.
   sdk::Result<json::Value> verify_exec(const json::Value& request) override {
     json::Value plan = plan_for(request);
     std::string without = H5I_SDK_TRY(names_of_environment(plan));
@@ -60,8 +60,7 @@ class MyTier final : public sdk::Tier {
   sdk::Result<sdk::Outcome> run(const json::Value& request) override {
     uint64_t child = H5I_SDK_TRY(host().start(plan_for(request), H5I_SPAWN_WORKLOAD));
     sdk::SpawnResult result = H5I_SDK_TRY(host().wait(child));
-    if (result.raw.setup_errno != 0)
-      return sdk::Outcome::failed(H5I_OUTCOME_SETUP_FAILED, H5I_E_TIER_SETUP);
+    if (result.raw.setup_errno != 0) return sdk::Outcome::failed(H5I_OUTCOME_SETUP_FAILED, H5I_E_TIER_SETUP);
     return sdk::Outcome{result.raw.status, result.raw.code, 0};
   }
 
@@ -89,7 +88,10 @@ class MyTier final : public sdk::Tier {
         {"tier", H5I_PLUGIN_ID},
         {"namespaces", json::Array{}},
         {"nested_user", false},
-        {"ids", json::Object{{"inside_uid", ids["uid"]}, {"inside_gid", ids["gid"]}, {"outside_uid", ids["uid"]}, {"outside_gid", ids["gid"]}}},
+        {"ids", json::Object{{"inside_uid", ids["uid"]},
+                             {"inside_gid", ids["gid"]},
+                             {"outside_uid", ids["uid"]},
+                             {"outside_gid", ids["gid"]}}},
         {"identity_map", true},
         {"root", nullptr},
         {"mounts", json::Array{}},
@@ -107,8 +109,11 @@ class MyTier final : public sdk::Tier {
         {"seccomp", nullptr},
         {"init", false},
         {"canary", nullptr},
-        {"not_enforced", json::Array{json::Object{{"field", "fs.read"}, {"reason", "tier.none"}, {"detail", "the host's files are visible"}},
-                                     json::Object{{"field", "net.mode"}, {"reason", "tier.none"}, {"detail", "the host's network is reachable"}}}}};
+        {"not_enforced",
+         json::Array{
+             json::Object{{"field", "fs.read"}, {"reason", "tier.none"}, {"detail", "the host's files are visible"}},
+             json::Object{
+                 {"field", "net.mode"}, {"reason", "tier.none"}, {"detail", "the host's network is reachable"}}}}};
   }
 };
 

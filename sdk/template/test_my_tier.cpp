@@ -7,10 +7,10 @@
 #include "h5i/json.hpp"
 #include "h5i/tier.h"
 
-#define CHECK(...)                                                  \
-  if (!(__VA_ARGS__)) {                                             \
+#define CHECK(...)                                                     \
+  if (!(__VA_ARGS__)) {                                                \
     fprintf(stderr, "line %d: %s is false\n", __LINE__, #__VA_ARGS__); \
-    return 1;                                                       \
+    return 1;                                                          \
   }
 
 int main(int argc, char** argv) {
@@ -27,7 +27,8 @@ int main(int argc, char** argv) {
   error.struct_size = sizeof error;
   void* instance = nullptr;
   CHECK(entry->open(&host, &instance, &error) == H5I_OK);
-  auto* tier = static_cast<const h5i_tier*>(entry->get_interface(instance, {H5I_TIER_INTERFACE, sizeof H5I_TIER_INTERFACE - 1}));
+  auto* tier =
+      static_cast<const h5i_tier*>(entry->get_interface(instance, {H5I_TIER_INTERFACE, sizeof H5I_TIER_INTERFACE - 1}));
   CHECK(tier != nullptr);
 
   std::string document;

@@ -53,7 +53,8 @@ TEST_CASE("on a host that lacks nothing every finding is ok and none has a remed
   }
 }
 
-TEST_CASE("a denied user namespace is AppArmor, a sysctl, an outer filter, hidden mounts or the kernel, and never another") {
+TEST_CASE(
+    "a denied user namespace is AppArmor, a sysctl, an outer filter, hidden mounts or the kernel, and never another") {
   HostFacts apparmor = denied("tmpfs", EACCES);
   apparmor.apparmor_restrict_userns = 1;
   CHECK(of(apparmor, "user-namespace").cause == "apparmor");

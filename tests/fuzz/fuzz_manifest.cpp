@@ -10,6 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!m) return 0;
   std::string again = h5i::plugin::manifest_bytes(*m);
   if (again != bytes && again != std::string(bytes) + "\n") abort();
-  if (!h5i::plugin::valid_plugin_id((*m)["id"].string()) || (*m)["library"].string().find('/') != std::string::npos) abort();
+  if (!h5i::plugin::valid_plugin_id((*m)["id"].string()) || (*m)["library"].string().find('/') != std::string::npos)
+    abort();
   return 0;
 }

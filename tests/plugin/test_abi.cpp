@@ -1,5 +1,5 @@
-// The layout of every struct that crosses the boundary, on 64-bit platforms. A change here breaks built plugins: it needs a
-// new major version, or a new member at the end with its own size.
+// The layout of every struct that crosses the boundary, on 64-bit platforms. A change here breaks built plugins: it
+// needs a new major version, or a new member at the end with its own size.
 #include <cstddef>
 
 #include "h5i/abi.h"
@@ -19,14 +19,15 @@ static_assert(sizeof(h5i_plugin_entry) == 72 && offsetof(h5i_plugin_entry, abi_m
               offsetof(h5i_plugin_entry, get_interface) == 64);
 static_assert(sizeof(h5i_host_log) == 16 && offsetof(h5i_host_log, write) == 8);
 static_assert(sizeof(h5i_host_evidence) == 16 && offsetof(h5i_host_evidence, record) == 8);
-static_assert(sizeof(h5i_spawn_result) == 216 && offsetof(h5i_spawn_result, status) == 4 && offsetof(h5i_spawn_result, code) == 8 &&
-              offsetof(h5i_spawn_result, exec_errno) == 12 && offsetof(h5i_spawn_result, setup_errno) == 16 &&
-              offsetof(h5i_spawn_result, setup_step) == 20 && offsetof(h5i_spawn_result, wall_us) == 24 &&
-              offsetof(h5i_spawn_result, max_rss_kib) == 48 && offsetof(h5i_spawn_result, setup_text) == 56 &&
-              offsetof(h5i_spawn_result, reserved) == 184);
-static_assert(sizeof(h5i_host_spawn) == 32 && offsetof(h5i_host_spawn, start) == 8 && offsetof(h5i_host_spawn, wait) == 16 &&
-              offsetof(h5i_host_spawn, kill) == 24);
-static_assert(sizeof(h5i_host_cgroup) == 16 && sizeof(h5i_host_clock) == 24 && offsetof(h5i_host_clock, cancelled) == 16);
+static_assert(sizeof(h5i_spawn_result) == 216 && offsetof(h5i_spawn_result, status) == 4 &&
+              offsetof(h5i_spawn_result, code) == 8 && offsetof(h5i_spawn_result, exec_errno) == 12 &&
+              offsetof(h5i_spawn_result, setup_errno) == 16 && offsetof(h5i_spawn_result, setup_step) == 20 &&
+              offsetof(h5i_spawn_result, wall_us) == 24 && offsetof(h5i_spawn_result, max_rss_kib) == 48 &&
+              offsetof(h5i_spawn_result, setup_text) == 56 && offsetof(h5i_spawn_result, reserved) == 184);
+static_assert(sizeof(h5i_host_spawn) == 32 && offsetof(h5i_host_spawn, start) == 8 &&
+              offsetof(h5i_host_spawn, wait) == 16 && offsetof(h5i_host_spawn, kill) == 24);
+static_assert(sizeof(h5i_host_cgroup) == 16 && sizeof(h5i_host_clock) == 24 &&
+              offsetof(h5i_host_clock, cancelled) == 16);
 static_assert(sizeof(h5i_outcome) == 48 && offsetof(h5i_outcome, code) == 8 && offsetof(h5i_outcome, reason) == 12 &&
               offsetof(h5i_outcome, reserved) == 16);
 static_assert(sizeof(h5i_tier) == 48 && offsetof(h5i_tier, probe) == 8 && offsetof(h5i_tier, verify_exec) == 16 &&

@@ -15,38 +15,50 @@ struct Host {
   std::vector<std::string> verified;
 
   ChooseCalls calls() {
-    return {[this](std::string_view id) -> Result<PluginInfo> {
-              auto it = tiers.find(std::string(id));
-              if (it == tiers.end()) return make_error(Errc::TIER_NOT_INSTALLED, "tier " + std::string(id) + " is not installed", "h5i-tier-" + std::string(id));
-              if (it->second == "refused") return make_error(Errc::TIER_REFUSED, "refused");
-              PluginInfo p;
-              p.id = std::string(id);
-              return p;
-            },
-            [this](const PluginInfo& p) -> Result<Json> {
-              bool ok = tiers[p.id] != "unavailable";
-              return Json(json::Object{{"available", ok}, {"missing", ok ? json::Array{} : json::Array{"user-namespace"}},
-                                       {"components", json::Array{json::Object{{"id", "user-namespace"}, {"ok", ok}, {"evidence", "EPERM"}}}}});
-            },
-            [this](const PluginInfo& p, const Json&) -> Result<void> {
-              if (tiers[p.id] == "unsuitable") return make_error(Errc::POLICY_EGRESS_TIER, "egress cannot be held");
-              return {};
-            },
-            [this](const PluginInfo& p) -> Result<void> {
-              verified.push_back(p.id);
-              if (tiers[p.id] == "unproved") return make_error(Errc::TIER_VERIFY_FAILED, "not proved");
-              return {};
-            }};
+    return {
+        [this](std::string_view id) -> Result<PluginInfo> {
+          auto it = tiers.find(std::string(id));
+          if (it == tiers.end())
+            return make_error(Errc::TIER_NOT_INSTALLED, "tier " + std::string(id) + " is not installed",
+                              "h5i-tier-" + std::string(id));
+          if (it->second == "refused") return make_error(Errc::TIER_REFUSED, "refused");
+          PluginInfo p;
+          p.id = std::string(id);
+          return p;
+        },
+        [this](const PluginInfo& p) -> Result<Json> {
+          bool ok = tiers[p.id] != "unavailable";
+          return Json(json::Object{
+              {"available", ok},
+              {"missing", ok ? json::Array{} : json::Array{"user-namespace"}},
+              {"components", json::Array{json::Object{{"id", "user-namespace"}, {"ok", ok}, {"evidence", "EPERM"}}}}});
+        },
+        [this](const PluginInfo& p, const Json&) -> Result<void> {
+          if (tiers[p.id] == "unsuitable") return make_error(Errc::POLICY_EGRESS_TIER, "egress cannot be held");
+          return {};
+        },
+        [this](const PluginInfo& p) -> Result<void> {
+          verified.push_back(p.id);
+          if (tiers[p.id] == "unproved") return make_error(Errc::TIER_VERIFY_FAILED, "not proved");
+          return {};
+        }};
   }
   Result<TierChoice> choose(ChooseInput in) { return choose_tier(in, calls()); }
 };
 
-std::string chosen(const Result<TierChoice>& r) { return r ? r->plugin.id + "/" + r->from : std::string(r.error().id()); }
+std::string chosen(const Result<TierChoice>& r) {
+  return r ? r->plugin.id + "/" + r->from : std::string(r.error().id());
+}
 
 }  // namespace
 
 TEST_CASE("a tier that is named is met or refused, whoever names it") {
-  Host h{{{"process", "ok"}, {"supervised", "unavailable"}, {"container", "unproved"}, {"microvm", "refused"}, {"workspace", "ok"}}, {}};
+  Host h{{{"process", "ok"},
+          {"supervised", "unavailable"},
+          {"container", "unproved"},
+          {"microvm", "refused"},
+          {"workspace", "ok"}},
+         {}};
   CHECK(chosen(h.choose({.flag = "process"})) == "process/flag");
   CHECK(chosen(h.choose({.flag = "supervised"})) == "tier.probe.missing");
   CHECK(chosen(h.choose({.flag = "container"})) == "tier.verify.failed");

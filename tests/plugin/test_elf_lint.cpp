@@ -51,17 +51,19 @@ TEST_CASE("each thing that a plugin may not be is refused by its name") {
     const char* fixture;
     Errc code;
     const char* evidence;
-  } cases[] = {{"rpath", Errc::PLUGIN_LINT, "RPATH"},
-               {"runpath", Errc::PLUGIN_LINT, "RUNPATH"},
+  } cases[] = {
+    {"rpath", Errc::PLUGIN_LINT, "RPATH"},
+    {"runpath", Errc::PLUGIN_LINT, "RUNPATH"},
 #if defined(__x86_64__)
-               {"textrel", Errc::PLUGIN_LINT, "TEXTREL"},
+    {"textrel", Errc::PLUGIN_LINT, "TEXTREL"},
 #endif
-               {"execstack", Errc::PLUGIN_LINT, "executable stack"},
-               {"lazy", Errc::PLUGIN_LINT, "BIND_NOW"},
-               {"norelro", Errc::PLUGIN_LINT, "RELRO"},
-               {"second-symbol", Errc::PLUGIN_EXPORTS, "second_symbol"},
-               {"function-entry", Errc::PLUGIN_EXPORTS, "not data"},
-               {"undeclared", Errc::PLUGIN_NEEDS, "libstdc++.so.6"}};
+    {"execstack", Errc::PLUGIN_LINT, "executable stack"},
+    {"lazy", Errc::PLUGIN_LINT, "BIND_NOW"},
+    {"norelro", Errc::PLUGIN_LINT, "RELRO"},
+    {"second-symbol", Errc::PLUGIN_EXPORTS, "second_symbol"},
+    {"function-entry", Errc::PLUGIN_EXPORTS, "not data"},
+    {"undeclared", Errc::PLUGIN_NEEDS, "libstdc++.so.6"}
+  };
   for (const auto& c : cases) {
     Error e = lint(library(c.fixture));
     INFO(c.fixture << ": " << e.what << ": " << e.evidence);
@@ -98,7 +100,8 @@ TEST_CASE("programs, objects for another processor and files that are no ELF are
 TEST_CASE("what cannot be read is refused, never followed: every cut, and every byte of the headers changed") {
   std::string bytes = library("good");
   size_t accepted = 0;
-  for (size_t n = 0; n < bytes.size() / 2; n += n < 8192 ? 7 : 4099) accepted += lint(std::string_view(bytes).substr(0, n)).code == Errc::OK;
+  for (size_t n = 0; n < bytes.size() / 2; n += n < 8192 ? 7 : 4099)
+    accepted += lint(std::string_view(bytes).substr(0, n)).code == Errc::OK;
   CHECK(accepted == 0);
   // Headers, hash, symbols and strings lie in the first pages. A change may be harmless; it may not crash.
   size_t refused = 0;

@@ -103,7 +103,9 @@ TEST_CASE("a tier that lacks a verb, is too short or is none is refused") {
     const char* fixture;
     Errc code;
     const char* evidence;
-  } cases[] = {{"missing-slot", Errc::PLUGIN_SLOT, "run"}, {"short-tier", Errc::PLUGIN_ABI_SIZE, "16"}, {"no-interface", Errc::PLUGIN_SLOT, "no such interface"}};
+  } cases[] = {{"missing-slot", Errc::PLUGIN_SLOT, "run"},
+               {"short-tier", Errc::PLUGIN_ABI_SIZE, "16"},
+               {"no-interface", Errc::PLUGIN_SLOT, "no such interface"}};
   for (const auto& c : cases) {
     auto p = load_fixture(c.fixture);
     REQUIRE(p);
@@ -122,7 +124,8 @@ TEST_CASE("an exception in any verb stops at the boundary, says what it was, and
   outcome.struct_size = sizeof outcome;
   const std::pair<const char*, Call> calls[] = {
       {"probe", [&](const h5i_tier* t, void* i, h5i_error* e) { return t->probe(i, sink, nullptr, e); }},
-      {"verify", [&](const h5i_tier* t, void* i, h5i_error* e) { return t->verify_exec(i, request, sink, nullptr, e); }},
+      {"verify",
+       [&](const h5i_tier* t, void* i, h5i_error* e) { return t->verify_exec(i, request, sink, nullptr, e); }},
       {"plan", [&](const h5i_tier* t, void* i, h5i_error* e) { return t->plan(i, request, sink, nullptr, e); }},
       {"run", [&](const h5i_tier* t, void* i, h5i_error* e) { return t->run(i, request, &outcome, e); }},
       {"cleanup", [&](const h5i_tier* t, void* i, h5i_error* e) { return t->cleanup(i, session, e); }}};
@@ -137,7 +140,8 @@ TEST_CASE("an exception in any verb stops at the boundary, says what it was, and
     CHECK(e.code == H5I_E_PLUGIN_EXCEPTION);
     CHECK(std::string(e.text, e.text_len) == "the fixture throws");
     // Control: another verb of the same instance does what it does.
-    h5i_status other = std::string(verb) == "probe" ? o.tier->cleanup(o.instance, session, &e) : o.tier->probe(o.instance, sink, nullptr, &e);
+    h5i_status other = std::string(verb) == "probe" ? o.tier->cleanup(o.instance, session, &e)
+                                                    : o.tier->probe(o.instance, sink, nullptr, &e);
     CHECK(other == H5I_OK);
     p->entry->close(o.instance);
   }
@@ -167,7 +171,8 @@ TEST_CASE("the wrapper refuses a second thread, a call from inside a verb, and s
   } again{&o, H5I_OK};
   auto reenter = [](void* context, h5i_str) -> h5i_status {
     auto* a = static_cast<Again*>(context);
-    a->inner = a->o->tier->probe(a->o->instance, [](void*, h5i_str) -> h5i_status { return H5I_OK; }, nullptr, nullptr);
+    a->inner = a->o->tier->probe(
+        a->o->instance, [](void*, h5i_str) -> h5i_status { return H5I_OK; }, nullptr, nullptr);
     return H5I_OK;
   };
   CHECK(o.tier->probe(o.instance, reenter, &again, nullptr) == H5I_OK);
@@ -177,7 +182,9 @@ TEST_CASE("the wrapper refuses a second thread, a call from inside a verb, and s
   CHECK(o.tier->run(o.instance, {"{}", 2}, &small, nullptr) == H5I_E_PLUGIN_ABI_SIZE);
   CHECK(o.tier->plan(o.instance, {"{", 1}, sink, nullptr, nullptr) == H5I_E_JSON);
   // A sink that refuses is an error of the verb, not a success.
-  CHECK(o.tier->probe(o.instance, [](void*, h5i_str) -> h5i_status { return H5I_E_TOO_LARGE; }, nullptr, nullptr) == H5I_E_TOO_LARGE);
+  CHECK(o.tier->probe(
+            o.instance, [](void*, h5i_str) -> h5i_status { return H5I_E_TOO_LARGE; }, nullptr, nullptr) ==
+        H5I_E_TOO_LARGE);
   h5i_host old{};
   old.struct_size = 8;
   void* instance = nullptr;

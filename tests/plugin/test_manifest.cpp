@@ -45,7 +45,8 @@ TEST_CASE("a complete manifest in canonical form is accepted, with and without i
 
 TEST_CASE("a manifest that is YAML, pretty or not canonical is refused in words that name plugin install") {
   std::string canonical = manifest_bytes(good());
-  for (const std::string& text : {std::string("schema: h5i.plugin/1\nid: my\n"), json::pretty(good()), canonical + "\n", " " + canonical, std::string()}) {
+  for (const std::string& text : {std::string("schema: h5i.plugin/1\nid: my\n"), json::pretty(good()), canonical + "\n",
+                                  " " + canonical, std::string()}) {
     auto r = parse_manifest(text, "test");
     REQUIRE_FALSE(r);
     CHECK(r.error().code == Errc::PLUGIN_MANIFEST);
@@ -77,11 +78,13 @@ TEST_CASE("an unknown key is refused") {
 TEST_CASE("a field of another form is refused") {
   CHECK(refused_with("schema", "h5i.plugin/2") == Errc::PLUGIN_MANIFEST);
   CHECK(refused_with("kind", "shell") == Errc::PLUGIN_MANIFEST);
-  for (const char* id : {"", "A", "a/b", "../a", "a..b", "a b", "-a", "\xc3\xa9"}) CHECK(refused_with("id", id) == Errc::PLUGIN_MANIFEST);
+  for (const char* id : {"", "A", "a/b", "../a", "a..b", "a b", "-a", "\xc3\xa9"})
+    CHECK(refused_with("id", id) == Errc::PLUGIN_MANIFEST);
   CHECK(refused_with("id", std::string(65, 'a')) == Errc::PLUGIN_MANIFEST);
   for (const char* library : {"", "x", "../my.so", "/usr/lib/my.so", "dir/my.so", ".my.so", "my.so.1", "my.so\n"})
     CHECK(refused_with("library", library) == Errc::PLUGIN_MANIFEST);
-  for (const char* needs : {"/tmp/evil.so", "$ORIGIN/evil.so", "", "evil"}) CHECK(refused_with("needs", json::Array{needs}) == Errc::PLUGIN_MANIFEST);
+  for (const char* needs : {"/tmp/evil.so", "$ORIGIN/evil.so", "", "evil"})
+    CHECK(refused_with("needs", json::Array{needs}) == Errc::PLUGIN_MANIFEST);
   CHECK(refused_with("sha256", std::string(63, 'a')) == Errc::PLUGIN_MANIFEST);
   CHECK(refused_with("sha256", std::string(64, 'A')) == Errc::PLUGIN_MANIFEST);
   for (long long size : {0LL, -1LL, 1LL << 40}) CHECK(refused_with("size", size) == Errc::PLUGIN_MANIFEST);

@@ -180,7 +180,8 @@ TEST_CASE("the lock file is private, replaced whole, and believed only when nobo
   chmod(s.lock().c_str(), 0666);
   CHECK(why(scan(s), "fixture.good") == Errc::PLUGIN_OWNER);
   chmod(s.lock().c_str(), 0600);
-  for (const char* text : {"", "{}", "{\"pins\":{},\"schema\":\"h5i.plugin-lock/2\"}", "{\"pins\":{\"../x\":{}},\"schema\":\"h5i.plugin-lock/1\"}"}) {
+  for (const char* text : {"", "{}", "{\"pins\":{},\"schema\":\"h5i.plugin-lock/2\"}",
+                           "{\"pins\":{\"../x\":{}},\"schema\":\"h5i.plugin-lock/1\"}"}) {
     test::write_file(s.lock(), text);
     CHECK(why(scan(s), "fixture.good") == Errc::PLUGIN_MANIFEST);
   }

@@ -88,7 +88,9 @@ TEST_CASE("a file is opened only when it is plain, the user's, and nobody else's
   Scratch s;
   auto dir = open_trusted_directory(s.plugins(), kMe);
   REQUIRE(dir);
-  auto open_it = [&](const char* name, Believed who = kMe) { return open_trusted_file(*dir, name, s.plugins() + "/" + name, who); };
+  auto open_it = [&](const char* name, Believed who = kMe) {
+    return open_trusted_file(*dir, name, s.plugins() + "/" + name, who);
+  };
   std::string file = s.plugins() + "/a";
   test::write_file(file, "bytes");
   chmod(file.c_str(), 0644);

@@ -14,7 +14,8 @@ class Prefix {
     fs::create_directories(root() / "bin");
     fs::create_directories(root() / "libexec/h5i");
     fs::create_directories(home());
-    for (const char* file : {"bin/h5i", "libexec/h5i/h5i-host", "libexec/h5i/h5i-init", "libexec/h5i/h5i-canary", "libexec/h5i/h5i-policy", "libexec/h5i/h5i-repo", "libexec/h5i/h5i-evidence"})
+    for (const char* file : {"bin/h5i", "libexec/h5i/h5i-host", "libexec/h5i/h5i-init", "libexec/h5i/h5i-canary",
+                             "libexec/h5i/h5i-policy", "libexec/h5i/h5i-repo", "libexec/h5i/h5i-evidence"})
       if (fs::exists(out / file)) fs::copy_file(out / file, root() / file);
   }
   fs::path root() const { return scratch_.path(); }
@@ -25,7 +26,8 @@ class Prefix {
   // A tier of the build, into the system directory.
   void add_tier(const std::string& name) const {
     fs::path from = fs::path(getenv("H5I_BUILD_DIR")) / "out/lib/h5i/plugins/1";
-    for (const char* end : {".so", ".plugin.yaml"}) fs::copy_file(from / (name + end), scratch_.plugins() + "/" + name + end);
+    for (const char* end : {".so", ".plugin.yaml"})
+      fs::copy_file(from / (name + end), scratch_.plugins() + "/" + name + end);
   }
 
   Ended h5i(std::vector<std::string> words, std::map<std::string, std::string> env = {}) const {

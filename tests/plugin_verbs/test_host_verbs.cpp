@@ -19,7 +19,8 @@ TEST_CASE("box probe begins with version, kernel, architecture and security modu
   Ended e = p.h5i({"box", "probe"});
   REQUIRE(e.status == 0);
   std::string first = e.out.substr(0, e.out.find('\n'));
-  for (const char* word : {"h5i ", "Linux ", "security modules ", "Landlock "}) CHECK(first.find(word) != std::string::npos);
+  for (const char* word : {"h5i ", "Linux ", "security modules ", "Landlock "})
+    CHECK(first.find(word) != std::string::npos);
   Json doc = p.json({"box", "probe"}, 0);
   CHECK(tier_of(doc, "process")["state"].string() == "not-installed");
   CHECK(tier_of(doc, "process")["package"].string() == "h5i-tier-process");
@@ -88,14 +89,17 @@ TEST_CASE("box doctor lists every finding with its evidence, in text and JSON") 
   for (const Json& f : doc["findings"].array()) CHECK(e.out.find(f["id"].string() + ": ") != std::string::npos);
 }
 
-TEST_CASE("box capabilities says for each field and tier whether it is enforced, and a tier that cannot run enforces nothing") {
+TEST_CASE(
+    "box capabilities says for each field and tier whether it is enforced, and a tier that cannot run enforces "
+    "nothing") {
   Prefix p;
   p.add_tier("tier-workspace");
   p.scratch().add("unavailable");
   Json doc = p.json({"box", "capabilities"}, 0);
   CHECK(tier_of(doc, "workspace")["enforces"]["env.pass"].boolean());
   CHECK_FALSE(tier_of(doc, "workspace")["enforces"]["fs.read"].boolean());
-  for (const auto& [field, held] : tier_of(doc, "fixture.unavailable")["enforces"].object()) CHECK_FALSE(held.boolean());
+  for (const auto& [field, held] : tier_of(doc, "fixture.unavailable")["enforces"].object())
+    CHECK_FALSE(held.boolean());
   CHECK(tier_of(doc, "process")["state"].string() == "not-installed");
   CHECK(p.json({"box", "capabilities", "--tier", "process"}, 125)["error"]["id"].string() == "tier.not-installed");
   CHECK(p.h5i({"box", "capabilities"}).out.find("field") == 0);

@@ -1,4 +1,5 @@
-// A plugin that lies, and plugins that are put where h5i might look: from the command line, as their victims would meet them.
+// A plugin that lies, and plugins that are put where h5i might look: from the command line, as their victims would meet
+// them.
 #include <sys/stat.h>
 
 #include "core/plugin/manifest.hpp"
@@ -15,7 +16,9 @@ bool listed(const Json& document, const std::string& name) {
   return false;
 }
 
-Ended make_box(const Prefix& p, const std::string& tier) { return p.h5i({"box", "create", "--new", "--name", "one", "--isolation", tier}); }
+Ended make_box(const Prefix& p, const std::string& tier) {
+  return p.h5i({"box", "create", "--new", "--name", "one", "--isolation", tier});
+}
 
 }  // namespace
 
@@ -64,7 +67,8 @@ TEST_CASE("no variable adds a directory of plugins or a library to those that ar
   Scratch planted;
   planted.add("noop");
   std::map<std::string, std::string> env;
-  for (const char* name : {"H5I_PLUGIN_PATH", "H5I_PLUGINS", "H5I_HOME", "H5I_PREFIX", "LD_LIBRARY_PATH", "PWD"}) env[name] = planted.plugins();
+  for (const char* name : {"H5I_PLUGIN_PATH", "H5I_PLUGINS", "H5I_HOME", "H5I_PREFIX", "LD_LIBRARY_PATH", "PWD"})
+    env[name] = planted.plugins();
   Ended e = p.h5i({"plugin", "list", "--json"}, env);
   REQUIRE(e.status == 0);
   Json list = *json::parse(e.out);
@@ -80,7 +84,8 @@ TEST_CASE("a state directory that somebody else owns gives no trust, whatever it
   REQUIRE(p.h5i({"plugin", "trust", "fixture.good"}).status == 0);
   CHECK(p.h5i({"plugin", "verify", "fixture.good"}).status == 0);
   // As after `sudo` with the user's environment kept: root meets another's files.
-  for (const char* part : {"", "/plugins.lock.json", "/plugins", "/plugins/fixture-good.so", "/plugins/fixture-good.plugin.yaml"}) {
+  for (const char* part :
+       {"", "/plugins.lock.json", "/plugins", "/plugins/fixture-good.so", "/plugins/fixture-good.plugin.yaml"}) {
     std::string path = p.home() + "/.local/state/h5i" + part;
     REQUIRE(chown(path.c_str(), 4242, 4242) == 0);
     Ended e = p.h5i({"plugin", "verify", "fixture-good"});

@@ -25,10 +25,13 @@ struct Author {
       for (const Json& v : manifest[key].array()) out += (out.empty() ? "" : ", ") + v.string();
       return "[" + out + "]";
     };
-    std::string text = "# written by hand\nschema: h5i.plugin/1\nid: " + manifest["id"].string() + "\nkind: tier\nversion: 1.0.0\nlibrary: mine.so\n" +
-                       "sha256: \"" + manifest["sha256"].string() + "\"\nsize: " + std::to_string(manifest["size"].integer()) + "\nplatform: " +
-                       manifest["platform"].string() + "\nabi: { kind: stable, major: 1, minor: 0 }\ninterfaces: [h5i.tier/1]\nhost_services: " + list("host_services") +
-                       "\nlanes: [host-observed]\nneeds: " + list("needs") + "\nclaims: []\nposture: |-\n  A fixture.\nmaintainers: [me]\npackage: mine\n" + extra;
+    std::string text = "# written by hand\nschema: h5i.plugin/1\nid: " + manifest["id"].string() +
+                       "\nkind: tier\nversion: 1.0.0\nlibrary: mine.so\n" + "sha256: \"" + manifest["sha256"].string() +
+                       "\"\nsize: " + std::to_string(manifest["size"].integer()) +
+                       "\nplatform: " + manifest["platform"].string() +
+                       "\nabi: { kind: stable, major: 1, minor: 0 }\ninterfaces: [h5i.tier/1]\nhost_services: " +
+                       list("host_services") + "\nlanes: [host-observed]\nneeds: " + list("needs") +
+                       "\nclaims: []\nposture: |-\n  A fixture.\nmaintainers: [me]\npackage: mine\n" + extra;
     write_file(base + ".plugin.yaml", text);
   }
 };

@@ -154,9 +154,11 @@ TEST_CASE("a system plugin is not this verb's to remove, and is not pinned") {
 
 TEST_CASE("without a home there is no user's directory: trust is refused by name of the variable, list works") {
   Prefix p;
-  Ended e = run(Program{.argv = {(p.root() / "bin/h5i").string(), "plugin", "trust", "x"}, .env = {}, .cwd = p.root().string()});
+  Ended e = run(
+      Program{.argv = {(p.root() / "bin/h5i").string(), "plugin", "trust", "x"}, .env = {}, .cwd = p.root().string()});
   CHECK(e.status == 1);
   CHECK(e.err.find("[home.missing]") != std::string::npos);
   CHECK(e.err.find("HOME") != std::string::npos);
-  CHECK(run(Program{.argv = {(p.root() / "bin/h5i").string(), "plugin", "list"}, .env = {}, .cwd = p.root().string()}).status == 0);
+  CHECK(run(Program{.argv = {(p.root() / "bin/h5i").string(), "plugin", "list"}, .env = {}, .cwd = p.root().string()})
+            .status == 0);
 }

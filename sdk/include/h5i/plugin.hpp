@@ -1,8 +1,8 @@
 // The C++ face of the plugin ABI: derive from h5i::sdk::Tier, return Result, export with H5I_EXPORT_PLUGIN.
 //
 // Header-only, C++20, no dependency but json.hpp. It fills sizes, stops exceptions at the boundary (they become
-// H5I_E_PLUGIN_EXCEPTION), refuses calls from a second thread or from inside another verb, and wraps the host's services.
-// A plugin built by h5i_add_plugin() carries its own C++ runtime, so nothing of C++ crosses to the host.
+// H5I_E_PLUGIN_EXCEPTION), refuses calls from a second thread or from inside another verb, and wraps the host's
+// services. A plugin built by h5i_add_plugin() carries its own C++ runtime, so nothing of C++ crosses to the host.
 #pragma once
 #include <cerrno>
 #include <cstring>
@@ -41,7 +41,7 @@ inline Failure system_failure(std::string call, int32_t err = errno) {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : v_(std::in_place_index<0>, std::move(value)) {}        // NOLINT: implicit on purpose
+  Result(T value) : v_(std::in_place_index<0>, std::move(value)) {}            // NOLINT: implicit on purpose
   Result(Failure failure) : v_(std::in_place_index<1>, std::move(failure)) {}  // NOLINT
   bool ok() const { return v_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -72,11 +72,11 @@ class [[nodiscard]] Result<void> {
 using Status = Result<void>;
 
 // H5I_SDK_TRY(expr): the value of a Result, or return its Failure from the enclosing function (gcc and clang).
-#define H5I_SDK_TRY(...)                                  \
-  ({                                                      \
-    auto h5i_sdk_try_ = (__VA_ARGS__);                    \
-    if (!h5i_sdk_try_.ok()) return h5i_sdk_try_.error();  \
-    *std::move(h5i_sdk_try_);                             \
+#define H5I_SDK_TRY(...)                                 \
+  ({                                                     \
+    auto h5i_sdk_try_ = (__VA_ARGS__);                   \
+    if (!h5i_sdk_try_.ok()) return h5i_sdk_try_.error(); \
+    *std::move(h5i_sdk_try_);                            \
   })
 
 inline h5i_str to_str(std::string_view s) { return {s.data(), s.size()}; }
@@ -87,7 +87,8 @@ namespace detail {
 inline h5i_status fill(h5i_error* e, const Failure& f) {
   if (e != nullptr && e->struct_size >= sizeof(h5i_error)) {
     size_t n = std::min(f.text.size(), sizeof e->text);
-    while (n < f.text.size() && n > 0 && (static_cast<unsigned char>(f.text[n]) & 0xC0) == 0x80) n--;  // whole characters
+    while (n < f.text.size() && n > 0 && (static_cast<unsigned char>(f.text[n]) & 0xC0) == 0x80)
+      n--;  // whole characters
     e->code = f.code;
     e->sys_errno = f.sys_errno;
     e->text_len = static_cast<uint32_t>(n);
@@ -159,7 +160,8 @@ class Host {
     return handle;
   }
 
-  // Until every process of the handle is gone; timeout_ms < 0 waits for ever. H5I_E_TIMEOUT when the time was over first.
+  // Until every process of the handle is gone; timeout_ms < 0 waits for ever. H5I_E_TIMEOUT when the time was over
+  // first.
   Result<SpawnResult> wait(uint64_t handle, int64_t timeout_ms = -1) const {
     auto* s = service<h5i_host_spawn>(H5I_HOST_SPAWN);
     if (s == nullptr) return missing(H5I_HOST_SPAWN);
@@ -214,7 +216,8 @@ class Host {
     return s != nullptr && s->struct_size >= sizeof(T) && s->revision >= 1 ? s : nullptr;
   }
   static Failure missing(const char* id) {
-    return failure(H5I_E_PLUGIN_SERVICE, std::string(id) + " was not granted: name it in HOST_SERVICES of h5i_add_plugin()");
+    return failure(H5I_E_PLUGIN_SERVICE,
+                   std::string(id) + " was not granted: name it in HOST_SERVICES of h5i_add_plugin()");
   }
   static h5i_error fresh() {
     h5i_error e{};
@@ -247,10 +250,10 @@ class Tier {
 
   // Once, before any verb; host() works from here on.
   virtual Status open() { return {}; }
-  virtual Result<json::Value> probe() = 0;                                    // h5i.probe/1
-  virtual Result<json::Value> verify_exec(const json::Value& request) = 0;    // h5i.run/1 -> h5i.verify/1
-  virtual Result<json::Value> plan(const json::Value& request) = 0;           // h5i.run/1 -> h5i.plan/1
-  virtual Result<Outcome> run(const json::Value& request) = 0;                // h5i.run/1
+  virtual Result<json::Value> probe() = 0;                                  // h5i.probe/1
+  virtual Result<json::Value> verify_exec(const json::Value& request) = 0;  // h5i.run/1 -> h5i.verify/1
+  virtual Result<json::Value> plan(const json::Value& request) = 0;         // h5i.run/1 -> h5i.plan/1
+  virtual Result<Outcome> run(const json::Value& request) = 0;              // h5i.run/1
   virtual Status cleanup(std::string_view session) = 0;
 
  protected:
@@ -328,7 +331,8 @@ struct Glue {
     *instance = nullptr;
     try {
       if (host == nullptr || host->struct_size < sizeof(h5i_host))
-        return detail::fill(error, failure(H5I_E_PLUGIN_ABI_SIZE, "the host's struct is smaller than this plugin needs"));
+        return detail::fill(error,
+                            failure(H5I_E_PLUGIN_ABI_SIZE, "the host's struct is smaller than this plugin needs"));
       auto in = std::make_unique<Instance>();
       static_cast<Tier&>(in->tier).host_ = Host(host);
       if (Status s = in->tier.open(); !s.ok()) return detail::fill(error, s.error());
@@ -347,9 +351,8 @@ struct Glue {
   }
   static h5i_status verify_exec(void* instance, h5i_str request, h5i_sink_fn sink, void* context,
                                 h5i_error* error) noexcept {
-    return fenced(instance, error, [&](Tier& t) -> Status {
-      return emit(t.verify_exec(H5I_SDK_TRY(parsed(request))), sink, context);
-    });
+    return fenced(instance, error,
+                  [&](Tier& t) -> Status { return emit(t.verify_exec(H5I_SDK_TRY(parsed(request))), sink, context); });
   }
   static h5i_status plan(void* instance, h5i_str request, h5i_sink_fn sink, void* context, h5i_error* error) noexcept {
     return fenced(instance, error,
@@ -385,16 +388,16 @@ struct Glue {
 
 }  // namespace h5i::sdk
 
-// Once in a plugin, outside any namespace: H5I_EXPORT_PLUGIN(MyTier, "com.example.my", "1.0.0"). Id and version are those
-// given to h5i_add_plugin(), which also defines them as H5I_PLUGIN_ID and H5I_PLUGIN_VERSION.
-#define H5I_EXPORT_PLUGIN(Type, id_text, version_text)                                                               \
-  extern "C" __attribute__((visibility("default"))) const h5i_plugin_entry h5i_plugin_entry_v1;                      \
-  extern "C" const h5i_plugin_entry h5i_plugin_entry_v1 = {sizeof(h5i_plugin_entry),                                 \
-                                                           H5I_ABI_MAJOR,                                            \
-                                                           H5I_ABI_MINOR,                                            \
-                                                           0,                                                        \
-                                                           {id_text, sizeof(id_text) - 1},                           \
-                                                           {version_text, sizeof(version_text) - 1},                 \
-                                                           h5i::sdk::Glue<Type>::open,                               \
-                                                           h5i::sdk::Glue<Type>::close,                              \
+// Once in a plugin, outside any namespace: H5I_EXPORT_PLUGIN(MyTier, "com.example.my", "1.0.0"). Id and version are
+// those given to h5i_add_plugin(), which also defines them as H5I_PLUGIN_ID and H5I_PLUGIN_VERSION.
+#define H5I_EXPORT_PLUGIN(Type, id_text, version_text)                                               \
+  extern "C" __attribute__((visibility("default"))) const h5i_plugin_entry h5i_plugin_entry_v1;      \
+  extern "C" const h5i_plugin_entry h5i_plugin_entry_v1 = {sizeof(h5i_plugin_entry),                 \
+                                                           H5I_ABI_MAJOR,                            \
+                                                           H5I_ABI_MINOR,                            \
+                                                           0,                                        \
+                                                           {id_text, sizeof(id_text) - 1},           \
+                                                           {version_text, sizeof(version_text) - 1}, \
+                                                           h5i::sdk::Glue<Type>::open,               \
+                                                           h5i::sdk::Glue<Type>::close,              \
                                                            h5i::sdk::Glue<Type>::get_interface};
