@@ -143,7 +143,8 @@ class Sandbox {
       dup2(in, 0);
       dup2(out[1], 1);
       dup2(err[1], 2);
-      dup2(rep[1], 9);  // last: any of the others may have had this number
+      dup2(rep[1], 9);        // last: any of the others may have had this number,
+      fcntl(9, F_SETFD, 0);   // and if this one had it, dup2 did nothing and it would close at exec
       std::string home = "HOME=" + root + "/home";
       std::vector<char*> args;
       for (std::string& w : words) args.push_back(w.data());
