@@ -1,5 +1,7 @@
 // The main job from end to end, at the confining tier, as root and as an ordinary user; the verbs against a running and a
 // killed box; a terminal; collecting what is over.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -255,7 +257,10 @@ TEST_CASE("gc removes what is over and nothing else") {
   std::string half = p / "r/.git/h5i/boxes/human/.new.x.01arz3ndektsv4rrffq69g5fav", young = p / "r/.git/h5i/boxes/human/.new.y.01arz3ndektsv4rrffq69g5fav";
   write_file(half + "/work/file", "text");
   write_file(young + "/work/file", "text");
+  write_file(young + "/lock", "");
   give(p / "r/.git/h5i", p.uid());
+  int creator = open((young + "/lock").c_str(), O_RDWR | O_CLOEXEC);  // as a create that still works
+  REQUIRE(flock(creator, LOCK_EX | LOCK_NB) == 0);
   utimbuf old{time(nullptr) - 7200, time(nullptr) - 7200};
   REQUIRE(utime(half.c_str(), &old) == 0);
   Ended dry = p.ok({"box", "gc", "--dry-run", "--json"});
@@ -268,6 +273,7 @@ TEST_CASE("gc removes what is over and nothing else") {
   CHECK(one_json(gc.out)["removed"].array().size() == 3);
   CHECK_FALSE(std::filesystem::exists(half));
   CHECK(std::filesystem::exists(young));
+  close(creator);
   CHECK(p.ok({"box", "ls", "--names"}).out == "human/open\n");
   CHECK(std::filesystem::exists(p.paths("open").work() + "/new-open"));
   CHECK(std::filesystem::exists(p / "r/.git/h5i/evidence/human/applied/log.jsonl"));
