@@ -209,7 +209,10 @@ class Sandbox {
       int pid = atoi(e->d_name);
       if (pid <= 0 || pid == getpid()) continue;
       std::string p = "/proc/" + std::to_string(pid);
-      if (slurp(p + "/cmdline").find(root) != std::string::npos || slurp(p + "/environ").find(root) != std::string::npos) n++;
+      try {  // a process that ends while it is read fails the read, and is none
+        if (slurp(p + "/cmdline").find(root) != std::string::npos || slurp(p + "/environ").find(root) != std::string::npos) n++;
+      } catch (const std::exception&) {
+      }
     }
     closedir(d);
     return n;
