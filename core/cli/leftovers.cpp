@@ -30,7 +30,10 @@ bool evidence(const std::string& name) {
   return true;
 }
 
-Result<void> remove_refs(const git::Repository& repo, const std::string& agent, const std::string& slug) {
+// The caller holds the box's lock, and only h5i writes these two refs: a lock file on them is a dead create's or rm's.
+Result<void> remove_refs(const git::Repository& repo, const std::string& boxes_dir, const std::string& agent, const std::string& slug) {
+  std::string git_dir = boxes_dir.substr(0, boxes_dir.size() - std::string_view("/h5i/boxes").size());
+  for (const char* space : {"/refs/heads/h5i/box/", "/refs/h5i/base/"}) unlink((git_dir + space + agent + "/" + slug + ".lock").c_str());
   H5I_TRY(repo.remove_ref("refs/heads/h5i/box/" + agent + "/" + slug, std::nullopt));
   return repo.remove_ref("refs/h5i/base/" + agent + "/" + slug, std::nullopt);
 }
@@ -57,7 +60,7 @@ Result<void> sweep_folder(const std::string& boxes_dir, const std::string& agent
     return {};
   }
   // The manifest is written before the refs are made; without it there are none.
-  if (repo && there(parent, folder + "/manifest.json") && !there(parent, fresh)) H5I_TRY(remove_refs(*repo, agent, fresh));
+  if (repo && there(parent, folder + "/manifest.json") && !there(parent, fresh)) H5I_TRY(remove_refs(*repo, boxes_dir, agent, fresh));
   return os::remove_tree(parent, folder);
 }
 
@@ -81,7 +84,7 @@ Result<std::string> finish_removal(const std::string& boxes_dir, const std::stri
     if (renameat(box.get(), e.name.c_str(), to.get(), e.name.c_str()) != 0) return sys_error("keep " + printable(e.name));
   }
   if (to && fsync(to.get()) != 0) return sys_error("flush the evidence");
-  if (repo) H5I_TRY(remove_refs(*repo, agent, slug));
+  if (repo) H5I_TRY(remove_refs(*repo, boxes_dir, agent, slug));
   H5I_TRY(os::remove_tree(parent, folder));
   if (UniqueFd boxes(open(boxes_dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); boxes) unlinkat(boxes.get(), agent.c_str(), AT_REMOVEDIR);
   return h5i + "/evidence/" + agent + "/" + kept;
