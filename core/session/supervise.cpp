@@ -56,6 +56,9 @@ namespace {
 
 using Status = Outcome::Status;
 
+// From a failed look at the box to the verdict that it is alive, and so not what its plan says.
+constexpr int kDyingMs = 200;
+
 int64_t after(int64_t ms) { return monotonic_ns() + ms * 1000000; }
 
 Outcome natural_end(const spawn::SpawnResult& r) {
@@ -87,6 +90,14 @@ Outcome natural_end(const spawn::SpawnResult& r) {
   }
   o.code = 0;
   o.detail = r.setup_text;
+  return o;
+}
+
+// Its program was never let go.
+Outcome early_end(const spawn::SpawnResult& r) {
+  Outcome o = natural_end(r);
+  if (o.status == Status::EXITED || o.status == Status::SIGNALED)
+    o = {Status::SETUP_FAILED, 0, Errc::TIER_SETUP, "the box ended before its program was started"};
   return o;
 }
 
@@ -130,7 +141,7 @@ class Supervisor {
     // Its spawner ended with it, so whatever the spawner saw is in the socket. An end that came before is the run's end.
     while (!in_.host->alive() && !watch_closed_ && on_watch()) {
     }
-    if (ended_ && (ended_->status == H5I_OUTCOME_EXITED || ended_->status == H5I_OUTCOME_SIGNALED)) return;
+    if (went_ && ended_ && (ended_->status == H5I_OUTCOME_EXITED || ended_->status == H5I_OUTCOME_SIGNALED)) return;
     if (!forced_) forced_ = Outcome{Status::HOST_LOST, 0, e.code, e.what + (e.evidence.empty() ? "" : ": " + e.evidence)};
     kill_until_ = after(kKillMs);
   }
@@ -262,6 +273,7 @@ class Supervisor {
       }
       if (forced_) return void(gate_.reset());
       if (ok) ok = gate_->go();
+      if (!ok && dying()) return void(gate_.reset());  // what was looked at is gone; its spawner, or its absence, says how
       if (!ok) {
         gate_.reset();  // it exits, and never runs the user's program
         in_.killed("attestation", 0);
@@ -276,6 +288,13 @@ class Supervisor {
     if (exec && *exec == 0) started_ = true;
     gate_.reset();
     if (started_ && asked_ && !forced_) (void)in_.watch->signal(asked_);
+  }
+
+  // A box that ends while the core looks at it is not what the plan says, but that is no fault of the plan. The workload is
+  // taken down before its init is seen to end, and by its host's end before that is seen, hence the moment of patience.
+  bool dying() const {
+    pollfd p[] = {{box_pidfd_.get(), POLLIN, 0}, {in_.host->pidfd().get(), POLLIN, 0}};
+    return poll(p, 2, kDyingMs) > 0;
   }
 
   void on_host() {
@@ -324,7 +343,7 @@ class Supervisor {
     if (forced_) {
       s.outcome = *forced_;
     } else if (s.spawned) {
-      s.outcome = natural_end(*s.spawned);
+      s.outcome = went_ ? natural_end(*s.spawned) : early_end(*s.spawned);
       // With an init its namespace is empty once it is gone, however it went (the kernel's out-of-memory killer, say).
       if (s.spawned->incomplete && ready_.has_init)
         s.outcome.detail = s.spawned->setup_text;
