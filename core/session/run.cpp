@@ -22,6 +22,7 @@
 #include "core/session/output.hpp"
 #include "core/session/placeholders.hpp"
 #include "core/session/probe.hpp"
+#include "core/session/proof_files.hpp"
 #include "core/session/receipt.hpp"
 #include "core/session/request.hpp"
 #include "core/session/spool.hpp"
@@ -261,7 +262,12 @@ class Run {
     auto verify = cache.get("verify", key);
     proof_cached_ = verify.has_value();
     if (!verify) {
-      verify = H5I_TRY(host_->verify_exec(request(false)));
+      auto proved = host_->verify_exec(request(false));
+      if (!proved) {
+        remove_proof_files(box_.paths);  // the tier does, unless it was killed over it
+        return std::move(proved).error();
+      }
+      verify = std::move(*proved);
       H5I_TRY(check_verify(*verify, plugin_.id));
       cache.put("verify", key, *verify);
     }

@@ -15,6 +15,7 @@
 #include "core/evidence/log.hpp"
 #include "core/os/beneath.hpp"
 #include "core/session/placeholders.hpp"
+#include "core/session/proof_files.hpp"
 
 namespace h5i::session {
 namespace {
@@ -176,6 +177,7 @@ Result<std::optional<Swept>> sweep_box(const BoxEntry& box, const TierCleanup& c
   swept.removed = remove_stale_files(dir);
   if (auto work = os::open_directory(box.paths.work()))
     for (const std::string& name : remove_placeholders(*work, manifest.placeholders)) swept.removed.push_back("work/" + name);
+  for (std::string& name : remove_proof_files(box.paths)) swept.removed.push_back(std::move(name));
   H5I_TRY(record(box, live, swept));
   if (manifest.state == BoxState::RUNNING) {
     manifest.state = BoxState::IDLE;

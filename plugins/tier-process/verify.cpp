@@ -49,14 +49,15 @@ bool put_byte(const std::string& path) {
   return ok;
 }
 
-// Files that are made for the proof, below the box's private directory, which no box can see.
+// Files that are made for the proof, below the box's private directory, which no box can see. The name's beginning is the
+// host's: by it the core finds what a death left.
 class Stage {
  public:
   static sdk::Result<Stage> make(const std::string& base) {
     // The stage is mounted into boxes, and no path of a plan goes through a link.
     char real[PATH_MAX];
     if (realpath(base.c_str(), real) == nullptr) return sdk::system_failure("realpath " + base);
-    std::string name = join(real, ".verify-XXXXXX");
+    std::string name = join(real, ".h5i-verify-XXXXXX");
     if (mkdtemp(name.data()) == nullptr) return sdk::system_failure("mkdtemp " + name);
     Stage s(name);
     for (const char* d : {"ro", "rw", "rw/parent"}) mkdir(s.path(d).c_str(), 0700);

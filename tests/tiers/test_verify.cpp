@@ -78,7 +78,7 @@ KERNEL_TEST("verify proves each claim with a control, and leaves nothing behind"
     KCHECK_SAYS(proved(*v, claim), std::string(claim) + text);
   for (const char* d : {"/private"}) {
     int left = 0;
-    for (const std::string& n : tier_process::RealHostView().names(box.dir() + d)) left += n.rfind(".verify", 0) == 0;
+    for (const std::string& n : tier_process::RealHostView().names(box.dir() + d)) left += n.rfind(".h5i-verify", 0) == 0;
     KCHECK(left == 0);
   }
   KCHECK(tier_process::RealHostView().names(box.dir() + "/private/cache/cache").empty());
