@@ -24,6 +24,13 @@ Result<std::optional<Received>> receive(int channel, int64_t timeout_ms) {
 
 Error gone() { return make_error(Errc::PLUGIN_CRASHED, "the spawner is gone"); }
 
+// The kernel's word for a spawner that died is a broken pipe.
+Result<void> send(int channel, const Message& m, std::vector<int> fds = {}) {
+  auto sent = os::send_packet(channel, encode(m), fds);
+  if (!sent && (sent.error().sys_errno == EPIPE || sent.error().sys_errno == ECONNRESET)) return gone();
+  return sent;
+}
+
 int64_t left_ms(int64_t until_ns) {
   int64_t left = (until_ns - monotonic_ns()) / 1000000;
   return left < 0 ? 0 : left;
@@ -51,7 +58,7 @@ Result<uint64_t> SpawnClient::start(std::string_view plan, uint32_t kind) {
   Message m;
   m.kind = Kind::start;
   m.what = kind;
-  H5I_TRY(os::send_packet(channel_.get(), encode(m), {memfd.get()}));
+  H5I_TRY(send(channel_.get(), m, {memfd.get()}));
   while (answers_.empty()) H5I_TRY(receive_one(-1));
   Message answer = std::move(answers_.front());
   answers_.pop_front();
@@ -77,7 +84,7 @@ Result<void> SpawnClient::kill(uint64_t handle) {
   Message m;
   m.kind = Kind::kill;
   m.handle = handle;
-  return os::send_packet(channel_.get(), encode(m));
+  return send(channel_.get(), m);
 }
 
 Result<std::optional<os::PeerIds>> Gate::wait_ready(int64_t timeout_ms) {
@@ -105,21 +112,21 @@ Result<void> SpawnWatch::give_stdio(int in, int out, int err, bool pty) {
   Message m;
   m.kind = Kind::stdio;
   m.what = pty ? 1 : 0;
-  return os::send_packet(channel_.get(), encode(m), {in, out, err});
+  return send(channel_.get(), m, {in, out, err});
 }
 
 Result<void> SpawnWatch::kill_all(uint32_t outcome) {
   Message m;
   m.kind = Kind::kill_all;
   m.what = outcome;
-  return os::send_packet(channel_.get(), encode(m));
+  return send(channel_.get(), m);
 }
 
 Result<void> SpawnWatch::signal(int number) {
   Message m;
   m.kind = Kind::signal;
   m.what = static_cast<uint32_t>(number);
-  return os::send_packet(channel_.get(), encode(m));
+  return send(channel_.get(), m);
 }
 
 Result<SpawnWatch::Event> SpawnWatch::next(int64_t timeout_ms) {

@@ -565,8 +565,8 @@ void Spawner::compose(Run& run) {
     r.status = run.killed_as;
     r.code = SIGKILL;
   } else if (run.plan.init && !run.init_report) {
-    // init died unasked: the kernel's out-of-memory killer, or somebody outside.
-    r.status = H5I_OUTCOME_SIGNALED;
+    // init died unasked: the kernel's out-of-memory killer, or somebody outside. One that left by itself saw the host end.
+    r.status = WIFSIGNALED(run.wait_status) ? H5I_OUTCOME_SIGNALED : H5I_OUTCOME_HOST_LOST;
     r.code = WIFSIGNALED(run.wait_status) ? WTERMSIG(run.wait_status) : SIGKILL;
     r.incomplete = true;
     r.setup_text = "h5i-init ended without a report";
