@@ -1,5 +1,4 @@
-// Whatever of ours is killed, at whatever moment: no confined process survives, and the next command finds and removes
-// what was left (invariant I9).
+// Each process of ours killed once, in the middle of a run: what is said, recorded and left (invariant I9).
 #include <signal.h>
 
 #include "core/session/live.hpp"
@@ -116,23 +115,4 @@ TEST_CASE("all of ours killed at once: at a confining tier nothing survives, at 
     CHECK(w.records(paths, "sweep").size() == 1);
     usable_again(w, paths);
   });
-}
-
-TEST_CASE("h5i killed at any moment of a run's beginning leaves a box that the next command can use") {
-  for (uid_t uid : users()) {
-    CAPTURE(uid);
-    RunWorld w(uid);
-    auto paths = w.box(MadeBox{});
-    std::string mark = "4725" + std::to_string(getpid());
-    for (int delay = 0; delay < 30; delay++) {
-      pid_t pid = start(w.sh("fix", "sleep " + mark), w / "home/out", w / "home/err");
-      usleep(static_cast<useconds_t>(delay) * 4000);
-      kill(pid, SIGKILL);
-      wait_for(pid, 10);
-    }
-    CHECK(soon([&] { return gone(mark); }, 10));
-    CHECK(run(w.h5i({"box", "ls"})).status == 0);
-    usable_again(w, paths);
-    CHECK(soon([&] { return processes_with(paths.dir).empty(); }, 10));
-  }
 }
