@@ -20,6 +20,7 @@ constexpr Name kNames[] = {
 std::string syscall_name(uint32_t number) {
   for (const Name& n : kNames)
     if (n.number == number) return n.text;
+  if (number == kOtherNumbers) return "other numbers";
   return "system call " + std::to_string(number);
 }
 

@@ -480,6 +480,9 @@ class Run {
     // A cpu limit ends a process by SIGXCPU; for the caller that is a deadline like any other.
     if (s.outcome.status == Outcome::Status::SIGNALED && s.outcome.code == SIGXCPU && policy_["profile"]["resources"]["cpu"].is_int())
       s.outcome = {Outcome::Status::TIMEOUT, 0, Errc::RUN_DEADLINE, "resources.cpu"};
+    // The kill comes from the kernel and no notification goes with it, so this is all that is known of it.
+    if (s.outcome.status == Outcome::Status::SIGNALED && s.outcome.code == SIGSYS && plan_["seccomp"].is_object())
+      s.outcome.detail = "the system call filter killed it: a call by another architecture's entry";
     H5I_TRY(take_in_spool());
 
     ReceiptInput r;

@@ -61,6 +61,10 @@ struct Message {
 };
 
 constexpr size_t kMaxDenials = 1024;
+// Numbers below this are a kernel's own (470 in Linux 6.18) and always have a row. A box can make up any number of others:
+// the first have a row each, the rest share one, so that a flood of them hides nothing that comes after it.
+constexpr uint32_t kTableNumbers = 768;
+constexpr size_t kMaxStrangeNumbers = kMaxDenials - kTableNumbers - 1;
 constexpr size_t kMaxPlan = 4u << 20;            // bytes of a plan document
 constexpr size_t kMaxCanaryOutput = 256u << 10;  // what h5i.host.spawn/1 promises
 

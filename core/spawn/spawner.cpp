@@ -28,6 +28,7 @@
 #include "core/os/pidfd.hpp"
 #include "core/os/seccomp.hpp"
 #include "core/os/socket.hpp"
+#include "core/os/syscall_name.hpp"
 #include "core/spawn/init_protocol.hpp"
 #include "core/spawn/program.hpp"
 #include "core/spawn/protocol.hpp"
@@ -59,6 +60,7 @@ struct Run {
   std::optional<InitReport> init_report;
   rusage usage{}, orphans{};
   std::map<uint32_t, Denial> denials;
+  size_t strange_numbers = 0;  // rows of `denials` at and above kTableNumbers
   SpawnResult result;
 
   bool alone() const { return !plan.init; }  // nothing but a walk finds its descendants
@@ -490,9 +492,14 @@ void Spawner::on_listener(Run& run) {
   auto at = run.plan.seccomp->answers.find(nr);
   int err = at == run.plan.seccomp->answers.end() ? run.plan.seccomp->default_answer : at->second;
   (void)os::seccomp::answer_errno(run.listener.get(), (*n)->id, err);
-  // Counted also when it vanished before the answer: it was tried. A table that is full keeps what it has.
+  // Counted also when it vanished before the answer: it was tried.
+  if (nr >= kTableNumbers && run.denials.count(nr) == 0) {
+    if (run.strange_numbers < kMaxStrangeNumbers)
+      run.strange_numbers++;
+    else
+      nr = os::kOtherNumbers;
+  }
   bool first = run.denials.count(nr) == 0;
-  if (first && run.denials.size() >= kMaxDenials) return;
   Denial& d = run.denials[nr];
   d.syscall = nr;
   d.err = err;

@@ -12,14 +12,16 @@ using namespace h5i::test;
 
 namespace {
 
-// Everything is allowed but `numbers`, which get `action`.
-Json filter(const std::vector<unsigned>& numbers, unsigned action) {
+// Everything is allowed but `numbers` and those from `beyond` on, which get `action`.
+Json filter(const std::vector<unsigned>& numbers, unsigned action, unsigned beyond = UINT32_MAX) {
   std::vector<sock_filter> f;
   f.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0));
   for (unsigned nr : numbers) {
     f.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1));
     f.push_back(BPF_STMT(BPF_RET | BPF_K, action));
   }
+  f.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, beyond, 0, 1));
+  f.push_back(BPF_STMT(BPF_RET | BPF_K, action));
   f.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   std::string raw(reinterpret_cast<const char*>(f.data()), f.size() * sizeof f[0]);
   Json s;
@@ -28,9 +30,9 @@ Json filter(const std::vector<unsigned>& numbers, unsigned action) {
   return s;
 }
 
-Json notifying(const Checks& k, const std::vector<unsigned>& numbers) {
+Json notifying(const Checks& k, const std::vector<unsigned>& numbers, unsigned beyond = UINT32_MAX) {
   Json p = confined_plan(k);
-  p["seccomp"] = filter(numbers, SECCOMP_RET_USER_NOTIF);
+  p["seccomp"] = filter(numbers, SECCOMP_RET_USER_NOTIF, beyond);
   p["seccomp"]["notify"]["default"] = EPERM;
   return p;
 }
@@ -87,6 +89,22 @@ KERNEL_TEST("ten thousand refused calls are all answered, counted and told once"
   KREQUIRE(o.result.denials.size() == 1);
   KCHECK(o.result.denials[0].count == 10000);
   KCHECK(o.denials.size() == 1);
+}
+
+KERNEL_TEST("a flood of numbers that nobody has hides no call that comes after it", "[spawn][notify]") {
+  Json p = notifying(k, {SYS_sched_get_priority_max}, 5000);
+  set_command(p, {"/usr/bin/python3", "-c",
+                  "import ctypes, os\nl=ctypes.CDLL(None)\nfor i in range(3000): l.syscall(5000 + i)\ntry: "
+                  "os.sched_get_priority_max(0)\nexcept OSError: print('refused')"});
+  Outcome o = run_once(p);
+  KCHECK_SAYS(o.ok() && o.output == "refused\n", o.text());
+  uint64_t all = 0, ours = 0;
+  for (const auto& d : o.result.denials) {
+    all += d.count;
+    if (d.syscall == SYS_sched_get_priority_max) ours = d.count;
+  }
+  KCHECK(all == 3001 && ours == 1);
+  KCHECK(o.result.denials.size() <= spawn::kMaxDenials);
 }
 
 KERNEL_TEST("a filter that refuses by itself needs no listener, and one that kills ends the program",
