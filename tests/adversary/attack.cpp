@@ -5,7 +5,7 @@
 //   TRY ARG...: killed 31      a signal ended it
 //   TRY ARG...: blocked        it did not return in time, and was ended
 //
-// Usage: h5i-attack TRY [ARG...] [, TRY [ARG...]]...   Static, like h5i-canary: it needs nothing of the view it runs in.
+// Usage: h5i-attack TRY [ARG...] [, TRY [ARG...]]...   or: h5i-attack itself TRY [ARG...]   Static, like h5i-canary: it needs nothing of the view it runs in.
 // Details for people go to standard error. Nothing here judges: what an answer is worth, the table says.
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -143,6 +143,17 @@ long do_sys(const Words& w) {
 // Every argument is -1: no pointer is good, no descriptor is open, so a call that gets through says so and does nothing.
 long do_number(const Words& w) { return syscall(number(w[0]), -1L, -1L, -1L, -1L, -1L, -1L); }
 
+// FIRST COUNT: that many numbers from there on, none of which anybody has.
+long do_numbers(const Words& w) {
+  for (long n = 0; n < number(w[1]); n++) syscall(number(w[0]) + 600 + n, -1L, -1L, -1L, -1L, -1L, -1L);
+  return 0;
+}
+// COUNT NAME: the call, that many times.
+long do_repeat(const Words& w) {
+  for (long n = 0; n < number(w[0]); n++) syscall(call_number(w[1]), -1L, -1L, -1L, -1L, -1L, -1L);
+  return 0;
+}
+
 long do_int80(const Words& w) {
 #if defined(__x86_64__)
   long result;
@@ -191,7 +202,7 @@ long do_terminal(const Words& w) {
   int slave = open(name, O_RDWR);
   if (slave < 0) return -1;
   ioctl(slave, TIOCSCTTY, 0);
-  char typed[] = "\3#";  // TIOCSTI reads the first byte, TIOCLINUX takes it for a sub-command
+  char typed[] = "#";  // TIOCSTI types the first byte, TIOCLINUX takes it for a sub-command, TIOCSETD for a discipline
   return syscall(SYS_ioctl, slave, number(w[0]), is(w[1], "") ? reinterpret_cast<long>(typed) : signed_number(w[1]));
 }
 
@@ -297,33 +308,6 @@ long do_unix(const Words& w) {
   memcpy(a.sun_path, w[1], len);
   if (a.sun_path[0] == '@') a.sun_path[0] = 0;
   return connect(fd, reinterpret_cast<sockaddr*>(&a), static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + len));
-}
-
-// What comes by SCM_RIGHTS over the socket NAME is a descriptor of somebody else's making: reading from it counts.
-long do_take_descriptor(const Words& w) {
-  long fd = socket(AF_UNIX, SOCK_STREAM, 0);
-  if (fd < 0) return -1;
-  sockaddr_un a{};
-  a.sun_family = AF_UNIX;
-  size_t len = strlen(w[0]);
-  memcpy(a.sun_path, w[0], len < sizeof a.sun_path ? len : sizeof a.sun_path - 1);
-  if (a.sun_path[0] == '@') a.sun_path[0] = 0;
-  if (connect(static_cast<int>(fd), reinterpret_cast<sockaddr*>(&a),
-              static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + len)) != 0)
-    return -1;
-  char byte, control[64];
-  iovec v{&byte, 1};
-  msghdr m{};
-  m.msg_iov = &v;
-  m.msg_iovlen = 1;
-  m.msg_control = control;
-  m.msg_controllen = sizeof control;
-  if (recvmsg(static_cast<int>(fd), &m, 0) < 0) return -1;
-  cmsghdr* c = CMSG_FIRSTHDR(&m);
-  if (!c) return refused(ENOMSG);
-  int got;
-  memcpy(&got, CMSG_DATA(c), sizeof got);
-  return read(got, &byte, 1) == 1 ? 0 : -1;
 }
 
 // ---- processes -------------------------------------------------------------------------------------------------------
@@ -671,7 +655,8 @@ long ended_well(pid_t child) {
   int status = 0;
   waitpid(child, &status, 0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
-  return refused(WIFEXITED(status) && WEXITSTATUS(status) < 200 ? WEXITSTATUS(status) : EACCES);
+  // 127 is what ld.so says when it may not map the file.
+  return refused(WIFEXITED(status) && WEXITSTATUS(status) < 126 ? WEXITSTATUS(status) : EACCES);
 }
 long run_program(const char* path, char* const* argv, int fd) {
   pid_t child = fork();
@@ -813,6 +798,8 @@ constexpr struct {
 } kTries[] = {
     {"sys", do_sys},
     {"number", do_number},
+    {"numbers", do_numbers},
+    {"repeat", do_repeat},
     {"int80", do_int80},
     {"listener", do_listener},
     {"own-filter", do_own_filter},
@@ -824,7 +811,6 @@ constexpr struct {
     {"upper-protocol", do_upper_protocol},
     {"connect", do_connect},
     {"unix", do_unix},
-    {"take-descriptor", do_take_descriptor},
     {"kill", do_kill},
     {"signal-all", do_signal_all},
     {"proc-file", do_proc_file},
@@ -931,6 +917,12 @@ void attempt(const char* name, const Words& w) {
 
 int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
+  if (argc > 2 && is(argv[1], "itself")) {  // no child in between: what ends the try ends this program
+    Words w{};
+    for (int i = 3; i < argc && w.count < kMaxArgs; i++) w.at[w.count++] = argv[i];
+    Act act = act_of(argv[2]);
+    return act && act(w) >= 0 ? 0 : 1;
+  }
   for (int i = 1; i < argc; i++) {
     const char* name = argv[i];
     Words w{};

@@ -4,6 +4,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,18 @@ struct Elsewhere {
   std::string file, test;
 };
 
+// The kernel's side of a promise that this machine cannot keep, and how its absence is proved.
+struct Missing {
+  std::string interface;
+  std::function<bool(const World&)> proved;
+};
+// Where the interface is missing the act goes through, and the receipt must declare the field. Where it is there, the case
+// must hold like any other.
+struct WrittenOff {
+  Missing missing;
+  std::string field;
+};
+
 struct Case {
   std::string id;       // of the catalogue of cases: "A07"
   std::string what;     // the mechanism
@@ -65,6 +78,7 @@ struct Case {
   std::vector<Try> tries;
   std::vector<Elsewhere> elsewhere = {};
   std::string declared = {};  // a line of not_enforced that must be in the receipt beside it
+  std::optional<WrittenOff> written_off = {};
 };
 
 const std::vector<Case>& table();

@@ -1,5 +1,6 @@
 #include <sstream>
 
+#include "core/os/syscall_name.hpp"
 #include "tests/adversary/cases.hpp"
 
 namespace h5i::adversary {
@@ -15,7 +16,11 @@ Try refused(const std::string& words, const std::string& answer, const std::stri
   Try t;
   t.words = words_of(words);
   t.right = {answer};
-  t.counted = counted.empty() && t.words[0] == "sys" ? t.words[1] : counted;
+  t.counted = counted;
+  if (counted.empty() && t.words[0] == "sys") {
+    bool numbered = isdigit(static_cast<unsigned char>(t.words[1][0]));
+    t.counted = numbered ? os::syscall_name(static_cast<uint32_t>(std::stoul(t.words[1], nullptr, 0))) : t.words[1];
+  }
   return t;
 }
 Try held(const std::string& words, Answers right, const std::string& grant) {

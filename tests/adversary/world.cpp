@@ -8,10 +8,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/msg.h>
+#include <sys/quota.h>
 #include <sys/prctl.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -50,8 +52,8 @@ constexpr const char* kProfiles = R"(profiles:
     fs: { write: [$WORK, "~/open", "~/shared"], deny: [] }
   small:
     extends: attack
-    resources: { mem: 64M, procs: 24, fsize: 1M, wall: 20s, output: 64K }
-  short: { extends: attack, resources: { wall: 2s } }
+    resources: { mem: 64M, procs: 24, fsize: 1M, output: 64K }
+  short: { extends: attack, resources: { wall: 2s, procs: 64 } }
   plain-short: { extends: workspace, resources: { wall: 2s } }
   cpu: { extends: attack, resources: { cpu: 1s } }
 )";
@@ -103,9 +105,11 @@ World::World(Target target) : target_(std::move(target)), uid_(target_.uid) {
   root_ = pattern;
   name_ = root_.substr(root_.rfind('-') + 1);
   chmod(root_.c_str(), 0755);
-  for (const char* d : {"", "/.cache", "/.local", "/r", "/r/.h5i", "/shared", "/open", "/open/parent", "/open/parent/inner", "/run", "/out", "/hidden"})
+  for (const char* d : {"", "/.cache", "/.local", "/r", "/r/.h5i", "/shared", "/shared/closed", "/open", "/open/parent", "/open/parent/inner", "/run", "/out", "/hidden"})
     fs::create_directories(home() + d);
   fs::copy_file(target_.attack, home() + "/shared/h5i-attack");
+  fs::copy_file(target_.h5i, home() + "/shared/h5i");
+  fs::copy_file(target_.attack, home() + "/run/other");  // another file, so that a try can tell its own processes apart
   std::vector<std::string> system;
   for (const char* d : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc"})
     if (access(d, F_OK) == 0) system.push_back(d);
@@ -126,16 +130,21 @@ World::World(Target target) : target_(std::move(target)), uid_(target_.uid) {
             {"agent", home() + "/run/agent"},
             {"agent-dgram", home() + "/run/datagrams"},
             {"abstract", "@h5i-adversary-" + name_},
-            {"passing", "@h5i-passing-" + name_},
+            {"attack-copy", home() + "/open/copy"},
             {"mq", "h5i-adversary-" + name_},
             {"shm", "/dev/shm/h5i-adversary-" + name_},
             {"hostname", hostname},
             {"test", std::to_string(getpid())},
+            {"repo", repo()},
             {"root", root_}};
   for (const auto& e : fs::recursive_directory_iterator(root_)) give(e.path());
   give(root_);
   listen();
   start_victim();
+  // A descriptor that is left open on purpose: whoever starts a box must not hand it on.
+  int loose = open((home() + "/hidden").c_str(), O_RDONLY | O_DIRECTORY);
+  if (loose < 0) abort();
+  fds_.push_back(loose);
   reset();
   host({"/bin/sh", "-c", "git init -q . && git add . && git commit -qm first"}, repo());
 }
@@ -231,7 +240,7 @@ void World::listen() {
 
 // A process of the same user that a box must not reach.
 void World::start_victim() {
-  std::string attack = names_["attack"], mark = "victim-" + name_;
+  std::string attack = home() + "/run/other", mark = "victim-" + name_;
   victim_ = fork();
   if (victim_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -267,17 +276,18 @@ void World::reset() {
     fs::create_directories(home() + d);
     give(home() + d);
   }
-  for (const char* d : {"/open/parent", "/open/parent/inner", "/open/made"}) {
+  std::error_code gone;
+  for (const auto& e : fs::directory_iterator(home() + "/shared"))
+    if (e.path().filename() != "h5i-attack" && e.path().filename() != "h5i") fs::remove_all(e.path(), gone);
+  for (const char* d : {"/shared/closed", "/open/parent", "/open/parent/inner", "/open/made"}) {
     fs::create_directories(home() + d);
     give(home() + d);
   }
-  for (const char* f : {"/shared/file", "/shared/secret", "/hidden/file", "/open/plain", "/open/denied", "/open/parent/inner/denied"}) {
-    std::string path = home() + f;
-    if (state_of(path) != sealed_[path] || sealed_[path].empty() || std::string(f).starts_with("/open")) {
-      unlink(path.c_str());
-      write(path, "content\n");
-    }
+  for (const char* f : {"/shared/file", "/shared/secret", "/shared/closed/file", "/hidden/file", "/open/plain", "/open/copy", "/open/denied", "/open/parent/inner/denied"}) {
+    unlink((home() + f).c_str());
+    write(home() + f, "content\n");
   }
+  chmod((home() + "/shared/closed").c_str(), 0700);
   sealed_.clear();
   for (const char* f : {"", "/shared", "/shared/file", "/shared/secret", "/shared/h5i-attack", "/hidden", "/hidden/file", "/open/denied",
                         "/open/parent/inner/denied", "/open/late", "/run", "/run/agent"})
@@ -302,6 +312,8 @@ std::string World::fill(const std::string& text, const Place& place) const {
     std::string name = text.substr(open + 1, close - open - 1);
     if (name == "work")
       out += place.work;
+    else if (name == "box")
+      out += box_dir(place.inside() ? place.box : "attack");
     else if (auto it = names_.find(name); it != names_.end())
       out += it->second;
     else
@@ -326,18 +338,54 @@ Ran World::h5i(std::vector<std::string> words, int timeout_s) const {
   return host(words, repo(), timeout_s);
 }
 
+Ran World::with(const std::map<std::string, std::string>& variables, const Place& place, const std::vector<std::string>& argv) const {
+  std::vector<std::string> words;
+  if (place.inside()) words = {target_.h5i, "box", "run", place.box, "--"};
+  for (const std::string& w : argv) words.push_back(fill(w, place));
+  std::map<std::string, std::string> env = variables;
+  env["HOME"] = home();
+  env["LANG"] = "C.UTF-8";
+  test::Ended e = test::run({.argv = words, .env = env, .path = kPath, .cwd = place.inside() ? repo() : place.work, .uid = uid_});
+  Ran r;
+  r.status = e.status;
+  r.out = std::move(e.out);
+  r.err = std::move(e.err);
+  return r;
+}
+
+bool World::delegated(const std::string& controller) const {
+  for (const char* base : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
+    std::istringstream words(read(std::string(base) + "/cgroup.controllers"));
+    for (std::string w; words >> w;)
+      if (w == controller) return true;
+  }
+  return false;
+}
+
+bool World::has_quota() const {
+  int fd = open(repo().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return false;
+  uint32_t format = 0;
+  long r = syscall(SYS_quotactl_fd, fd, QCMD(Q_GETFMT, PRJQUOTA), 0, &format);
+  close(fd);
+  return r == 0;
+}
+
 Place World::outside() { return {this, "", home() + "/out"}; }
 
 Place World::box(const std::string& profile, std::string* why) {
-  std::string slug = profile;
-  if (boxes_.insert(profile).second) {
-    Ran made = h5i({"box", "create", "--name", slug, "--profile", profile, "--isolation", target_.tier});
-    if (made.status != 0) {
-      if (why) *why = made.err;
-      boxes_.erase(profile);
-      return {this, "", ""};
-    }
+  return boxes_.count(profile) ? Place{this, profile, box_dir(profile) + "/work"} : make(profile, profile, why);
+}
+
+Place World::fresh(const Place& like) { return make(boxes_.at(like.box) + "-" + std::to_string(boxes_.size()), boxes_.at(like.box), nullptr); }
+
+Place World::make(const std::string& slug, const std::string& profile, std::string* why) {
+  Ran made = h5i({"box", "create", "--name", slug, "--profile", profile, "--isolation", target_.tier});
+  if (made.status != 0) {
+    if (why) *why = made.err;
+    return {this, "", ""};
   }
+  boxes_[slug] = profile;
   return {this, slug, box_dir(slug) + "/work"};
 }
 

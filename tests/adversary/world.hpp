@@ -3,7 +3,7 @@
 #pragma once
 #include <sys/types.h>
 
-#include <set>
+#include <map>
 
 #include "tests/adversary/suite.hpp"
 
@@ -21,6 +21,9 @@ class World {
   // and `why` says how.
   Place box(const std::string& profile, std::string* why = nullptr);
 
+  // Another box of the same profile.
+  Place fresh(const Place& like);
+
   // Everything that a case may have changed is made again.
   void reset();
   // What a case changed of the host although nothing of it was granted for writing; empty when all is as reset() made it.
@@ -30,6 +33,11 @@ class World {
   Ran h5i(std::vector<std::string> words, int timeout_s = 60) const;
   Ran host(const std::vector<std::string>& argv, const std::string& cwd, int timeout_s = 60) const;
   Ran in_box(const std::string& box, const std::vector<std::string>& argv, int timeout_s) const;
+  // One command with more variables in the environment of whoever starts it.
+  Ran with(const std::map<std::string, std::string>& variables, const Place& place, const std::vector<std::string>& argv) const;
+  // Whether this user could limit a group of processes by this controller, and the space of the work tree.
+  bool delegated(const std::string& controller) const;
+  bool has_quota() const;
   std::string box_dir(const std::string& slug) const { return repo() + "/.git/h5i/boxes/human/" + slug; }
   std::string home() const { return root_ + "/home"; }
   std::string repo() const { return home() + "/r"; }
@@ -42,6 +50,7 @@ class World {
   std::string read(const std::string& path) const;
 
  private:
+  Place make(const std::string& slug, const std::string& profile, std::string* why);
   void give(const std::string& path) const;
   void listen();
   void start_victim();
@@ -49,7 +58,7 @@ class World {
   Target target_;
   unsigned uid_;
   std::string root_, name_;
-  std::set<std::string> boxes_;
+  std::map<std::string, std::string> boxes_;  // slug -> profile
   std::map<std::string, std::string> names_;
   std::map<std::string, std::string> sealed_;  // path -> what it was
   std::vector<int> fds_;
