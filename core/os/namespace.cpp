@@ -1,13 +1,16 @@
 #include "core/os/namespace.hpp"
 
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <sstream>
 #include <string>
 
@@ -46,6 +49,19 @@ Result<uint64_t> namespace_id(pid_t pid, std::string_view name) {
   struct stat st {};
   if (stat(path.c_str(), &st) != 0) return sys_error("stat " + path);
   return static_cast<uint64_t>(st.st_ino);
+}
+
+Result<int> user_namespace_depth(int ns) {
+  uint64_t ours = H5I_TRY(namespace_id(0, "user"));
+  UniqueFd at(fcntl(ns, F_DUPFD_CLOEXEC, 0));
+  constexpr int kMostLevels = 33;  // the kernel's own limit on nesting
+  for (int depth = 0; at && depth <= kMostLevels; depth++) {
+    struct stat st {};
+    if (fstat(at.get(), &st) != 0) return sys_error("fstat of a user namespace");
+    if (st.st_ino == ours) return depth;
+    at = UniqueFd(ioctl(at.get(), NS_GET_PARENT));  // EPERM above ours: it does not descend from it
+  }
+  return make_error(Errc::INVALID, "a user namespace is not beneath ours", strerror(errno));
 }
 
 Result<void> write_id_map(pid_t pid, const IdMap& m) {

@@ -26,6 +26,10 @@ std::optional<uint64_t> namespace_flag(std::string_view name);
 // The inode number that identifies the namespace `name` of a process. `pid` 0: of this process.
 Result<uint64_t> namespace_id(pid_t pid, std::string_view name);
 
+// How many user namespaces lie between this process's own and the one of `ns` (/proc/PID/ns/user): 0 when they are the
+// same, 1 for a child. INVALID when it does not descend from ours.
+Result<int> user_namespace_depth(int ns);
+
 // A user namespace whose map says: id 0 on the disk is `uid`/`gid`. Only for MOUNT_ATTR_IDMAP; nothing lives in it.
 Result<UniqueFd> idmap_namespace(uid_t uid, gid_t gid);
 

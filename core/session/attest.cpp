@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "core/os/namespace.hpp"
+
 namespace h5i::session {
 namespace {
 
@@ -140,11 +142,10 @@ struct Judge {
       expect(differs == wanted, std::string("workload: namespace ") + ns +
                                     (wanted ? " is the host's, the plan says a new one" : " is new, the plan says the host's"));
     }
-    if (in.plan["nested_user"].boolean() && in.init) {
-      auto outer = in.init->namespaces.find("user"), inner = in.workload.namespaces.find("user");
-      bool both = outer != in.init->namespaces.end() && inner != in.workload.namespaces.end();
-      expect(both, "the two user namespaces cannot be read");
-    }
+    // The second user namespace is what locks the mounts: its parent owns them.
+    int levels = !has(planned, "user") ? 0 : in.plan["nested_user"].boolean() ? 2 : 1;
+    expect(in.workload.user_depth == levels, "workload: its user namespace is " + std::to_string(in.workload.user_depth) +
+                                                 " below ours, the plan says " + std::to_string(levels));
   }
 
   void ids() {
@@ -350,6 +351,8 @@ Result<ProcessFacts> read_process(pid_t pid, bool whole) {
     f.exe_ino = st.st_ino;
   }
   if (!whole) return f;
+  if (UniqueFd ns(openat(dir.get(), "ns/user", O_RDONLY | O_CLOEXEC)); ns)
+    if (auto depth = os::user_namespace_depth(ns.get())) f.user_depth = *depth;
   if (auto t = slurp(dir.get(), "mountinfo")) f.mounts = parse_mountinfo(*t);
   read_descriptors(dir.get(), &f);
   return f;
@@ -370,6 +373,10 @@ std::vector<std::string> unfounded_claims(const Json& plan, const std::vector<st
       out.push_back(claim + " is claimed, the plan has neither a root of its own nor Landlock");
     if (claim.starts_with("fs.") && (!plan["no_new_privs"].boolean() || plan["capabilities"].string() != "none"))
       out.push_back(claim + " is claimed, the plan keeps capabilities or the way to new ones");
+    if (claim.starts_with("fs.") && view && !plan["nested_user"].boolean())
+      out.push_back(claim + " is claimed, nothing in the plan locks its mounts (nested_user)");
+    if (claim.starts_with("fs.") && view && !has(ns, "pid"))
+      out.push_back(claim + " is claimed, the plan shows the host's processes (no pid namespace)");
     if (claim == "net.mode" && policy["profile"]["net"]["mode"].string() == "deny" && !has(ns, "net"))
       out.push_back("net.mode is claimed and the policy says deny, the plan has no network namespace");
     if (claim == "net.unix" && !policy["profile"]["net"]["unix"].boolean() && !plan["seccomp"].is_object())
@@ -408,6 +415,7 @@ Attestation judge(const AttestInput& in) {
     spaces[ns] = theirs == w.namespaces.end() ? "unreadable" : theirs->second == ours->second ? "host" : "own";
   }
   f["namespaces"] = std::move(spaces);
+  f["user_namespace_depth"] = w.user_depth;
   Json map = json::Array{};
   for (const IdMap& m : w.uid_map) map.push(json::Array{m.inside, m.outside, m.count});
   f["uid_map"] = std::move(map);

@@ -36,6 +36,7 @@ struct ProcessFacts {
   std::map<std::string, std::string> capabilities;  // "Inh" "Prm" "Eff" "Bnd" "Amb": hexadecimal as printed
   std::vector<uint64_t> uids, gids;                 // real, effective, saved, file system
   std::map<std::string, std::string> namespaces;    // "net": "net:[4026531840]"
+  int user_depth = -1;                              // user namespaces between ours and its own; -1: not to be seen
   std::vector<IdMap> uid_map, gid_map;
   std::vector<MountSeen> mounts;
   std::string cgroup;                               // path of the v2 hierarchy

@@ -87,6 +87,45 @@ KERNEL_TEST("a pidfd speaks of one process only", "[os][pidfd]") {
   KCHECK(os::pidfd_signal(fd->get(), SIGKILL));  // gone: what was asked for is so
 }
 
+KERNEL_TEST("the depth of a user namespace below ours is counted, and a stranger has none", "[os][namespace]") {
+  auto depth_inside = [&](int levels, bool look_up) {
+    pid_t pid = fork();
+    if (pid == 0) {
+      UniqueFd above(open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC));
+      int ready[2], done[2];
+      if (pipe(ready) != 0 || pipe(done) != 0) _exit(9);
+      pid_t child = fork();
+      if (child == 0) {
+        for (int i = 0; i < levels; i++)
+          if (unshare(CLONE_NEWUSER) != 0) _exit(9);
+        // From inside, what is above is no descendant.
+        if (look_up) _exit(os::user_namespace_depth(above.get()) ? 7 : 0);
+        (void)!write(ready[1], "x", 1);
+        char c;
+        (void)!read(done[0], &c, 1);
+        _exit(0);
+      }
+      char c;
+      int result = 8;
+      if (!look_up && read(ready[0], &c, 1) == 1) {
+        UniqueFd ns(open(("/proc/" + std::to_string(child) + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));
+        auto depth = os::user_namespace_depth(ns.get());
+        result = depth ? *depth : 9;
+        (void)!write(done[1], "x", 1);
+      }
+      int status = 0;
+      waitpid(child, &status, 0);
+      _exit(look_up ? WEXITSTATUS(status) : result);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  KCHECK(depth_inside(0, false) == 0);
+  KCHECK(depth_inside(1, false) == 1);
+  KCHECK(depth_inside(1, true) == 0);
+}
+
 KERNEL_TEST("namespaces are told apart by number", "[os][namespace]") {
   auto mine = os::namespace_id(0, "uts");
   KREQUIRE(mine);

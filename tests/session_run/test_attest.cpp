@@ -50,6 +50,7 @@ AttestInput honest() {
   in.init = p;
   in.init->pid = 51, in.init->parent = 50, in.init->exe_dev = 1, in.init->exe_ino = 2;
   p.descriptors = 4;
+  p.user_depth = 2;
   p.pid = 52, p.parent = 51;
   p.mounts = {{"/", "tmpfs", {"ro", "nosuid"}},        {"/usr", "ext4", {"ro", "nosuid", "nodev"}}, {"/usr/share", "ext4", {"ro", "nosuid", "nodev"}},
               {"/w", "ext4", {"rw", "nosuid", "nodev"}}, {"/tmp", "tmpfs", {"rw", "nosuid", "nodev"}}, {"/proc", "proc", {"rw"}},
@@ -83,6 +84,14 @@ TEST_CASE("a box that is what its plan says attests; with any one thing differen
       {"the host's pids", [](AttestInput& i) { i.workload.namespaces["pid"] = i.self.namespaces["pid"]; }},
       {"a namespace unreadable", [](AttestInput& i) { i.workload.namespaces.erase("mnt"); }},
       {"a namespace that is not planned", [](AttestInput& i) { i.plan["namespaces"] = json::Array{"user", "mnt", "pid", "net", "ipc", "uts"}; }},
+      {"mounts that are not locked", [](AttestInput& i) { i.workload.user_depth = 1; }},
+      {"no user namespace", [](AttestInput& i) { i.workload.user_depth = 0; }},
+      {"the user namespace unreadable", [](AttestInput& i) { i.workload.user_depth = -1; }},
+      {"fs claimed, mounts not locked by plan", [](AttestInput& i) { i.plan["nested_user"] = false, i.workload.user_depth = 1; }},
+      {"fs claimed, the host's pids by plan", [](AttestInput& i) {
+         i.plan["namespaces"] = json::Array{"user", "mnt", "net", "ipc", "uts", "cgroup"};
+         i.workload.namespaces["pid"] = i.self.namespaces["pid"];
+       }},
       {"map to root", [](AttestInput& i) { i.workload.uid_map = {{1000, 0, 1}}; }},
       {"a wider map", [](AttestInput& i) { i.workload.uid_map = {{1000, 1000, 1}, {0, 0, 1}}; }},
       {"an empty map", [](AttestInput& i) { i.workload.gid_map.clear(); }},
