@@ -34,13 +34,19 @@ struct Line {
   json::Value value;
 };
 
-// One act that the policy forbids. The control is the same act outside the box, or `control` when that says more.
+// One act that the policy forbids. The control is the same act outside the box, or `control` where its names differ.
 struct Dimension {
   std::string claim;
   Act act;
   std::vector<std::string> expected;
   std::string detail;
+  Act control = {};
+
+  const Act& outside() const { return control.empty() ? act : control; }
 };
+
+// In the box's root, beneath nothing that a Landlock rule opens: there only Landlock is between a mount and the box.
+constexpr const char* kUnruled = "/.h5i-unruled";
 
 bool put_byte(const std::string& path) {
   int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -60,8 +66,8 @@ class Stage {
     std::string name = join(real, ".h5i-verify-XXXXXX");
     if (mkdtemp(name.data()) == nullptr) return sdk::system_failure("mkdtemp " + name);
     Stage s(name);
-    for (const char* d : {"ro", "rw", "rw/parent"}) mkdir(s.path(d).c_str(), 0700);
-    for (const char* f : {"hidden", "ro/file", "rw/file", "rw/denied", "rw/parent/denied"})
+    for (const char* d : {"ro", "rw", "rw/parent", "unruled"}) mkdir(s.path(d).c_str(), 0700);
+    for (const char* f : {"hidden", "ro/file", "rw/file", "rw/denied", "rw/parent/denied", "unruled/file"})
       if (!put_byte(s.path(f))) return sdk::system_failure("write " + s.path(f));
     return s;
   }
@@ -166,14 +172,14 @@ sdk::Result<std::vector<Line>> perform(const sdk::Host& host, const json::Value&
 
 // Adds the stage to a plan: by the same kinds of mount and the same flags that the policy's own grants have.
 void show_stage(const Stage& stage, const Request& request, json::Value& plan) {
-  auto bind = [&](const std::string& path, bool read_only) {
+  auto bind = [&](const std::string& path, bool read_only, const char* target = nullptr) {
     json::Array flags;
     if (read_only) flags.push_back("ro");
     flags.push_back("nosuid");
     flags.push_back("nodev");
     Object o{{"kind", "bind"},
              {"source", path},
-             {"target", path},
+             {"target", target ? target : path},
              {"flags", std::move(flags)},
              {"recursive", !request.as_root()}};
     if (request.as_root()) o["idmap"] = true;
@@ -182,11 +188,13 @@ void show_stage(const Stage& stage, const Request& request, json::Value& plan) {
   bind(stage.path("ro"), true);
   bind(stage.path("rw"), false);
   bind(stage.path("rw/parent"), false);
+  bind(stage.path("unruled"), false, kUnruled);
   for (const char* name : {"rw/denied", "rw/parent/denied"})
     plan["mounts"].push(Object{{"kind", "mask"}, {"target", stage.path(name)}});
+  if (!plan["landlock"].is_object()) return;
   uint64_t handled = static_cast<uint64_t>(plan["landlock"]["handled_fs"].integer());
   constexpr uint64_t kRead = 0xd, kDevices = 1u << 6 | 1u << 11;
-  plan["landlock"]["rules"].push(Object{{"path", stage.path("ro")}, {"access", kRead}});
+  plan["landlock"]["rules"].push(Object{{"path", stage.path("ro")}, {"access", kRead & handled}});
   plan["landlock"]["rules"].push(Object{{"path", stage.path("rw")}, {"access", handled & ~kDevices}});
 }
 
@@ -198,6 +206,12 @@ std::vector<Dimension> forbidden(const Stage& stage, const Request& request, con
       {"fs.write", {"open", stage.path("ro/file"), "rw"}, no_way, "a file of a read-only grant"},
       {"fs.write", {"chmod", stage.path("ro/file"), "600"}, no_way, "the mode of a file of a read-only grant"},
       {"fs.write", {"utime", stage.path("ro/file")}, no_way, "the times of a file of a read-only grant"},
+      {"fs.read", {"read", join(kUnruled, "file")}, {"EACCES"}, "a mounted file that no Landlock rule names",
+       {"read", stage.path("unruled/file")}},
+      {"fs.write", {"open", join(kUnruled, "file"), "rw"}, {"EACCES"}, "a writable mount that no Landlock rule names",
+       {"open", stage.path("unruled/file"), "rw"}},
+      {"fs.read", {"read", "/proc/kallsyms"}, {"EACCES"}, "a file of /proc that shows the whole machine"},
+      {"proc.signals", {"stat", "/proc/" + std::to_string(getpid())}, {"ENOENT"}, "a process outside, in /proc"},
       {"fs.deny", {"read", stage.path("rw/denied")}, {"EACCES", "EPERM"}, "a denied name in a writable grant"},
       {"fs.deny",
        {"rename", stage.path("rw/parent"), stage.path("rw/elsewhere")},
@@ -267,6 +281,36 @@ json::Value with_small_limits(const json::Value& plan, std::vector<Dimension>& o
                    {"ENOMEM", "SIGKILL", "KILL", "killed by signal 9"},
                    "memory above the limit"});
   return p;
+}
+
+// Every limit of the policy is in the plan, and no higher there; what is declared instead is not claimed.
+void require_limits(const Request& request, const json::Value& plan, json::Array& rows, bool& all_held) {
+  const Resources& r = request.resources;
+  auto declared = [&](std::string_view field) {
+    const json::Array& list = plan["not_enforced"].array();
+    return std::any_of(list.begin(), list.end(), [&](const json::Value& n) { return n["field"].string() == field; });
+  };
+  auto planned = [&](std::string_view rlimit, const char* file) -> std::optional<uint64_t> {
+    if (const std::string& text = plan["cgroup"]["limits"][file].string(); !text.empty())
+      return strtoull(text.c_str(), nullptr, 10);
+    for (const json::Value& l : plan["rlimits"].array())
+      if (l["name"].string() == rlimit) return static_cast<uint64_t>(l["soft"].integer());
+    return std::nullopt;
+  };
+  auto require = [&](const char* field, std::optional<uint64_t> wanted, std::optional<uint64_t> there) {
+    if (!wanted || (!there && declared(field)) || (there && *there <= *wanted)) return;
+    all_held = false;
+    rows.push_back(Object{{"claim", field},
+                          {"control", "ok"},
+                          {"negative", there ? "a limit of " + std::to_string(*there) : std::string("no limit")},
+                          {"expected", json::Array{"at most " + std::to_string(*wanted)}},
+                          {"ok", false},
+                          {"detail", "what the plan has for it"}});
+  };
+  require("resources.mem", r.mem, planned("data", "memory.max"));
+  require("resources.procs", r.procs, planned("nproc", "pids.max"));
+  require("resources.cpu", r.cpu, planned("cpu", ""));
+  require("resources.fsize", r.fsize, planned("fsize", ""));
 }
 
 // Adds a row for each dimension. Without a control a dimension proves nothing: it goes to `unproved`.
@@ -342,7 +386,7 @@ sdk::Result<json::Value> verify(const sdk::Host& host, const Request& request, c
   if (!limits.empty()) limit_lines = H5I_SDK_TRY(perform(host, inside(small, limit_acts), limit_acts.size()));
 
   // Controls come last, because some of them change what they act on.
-  for (const Dimension& d : dimensions) out.push_back(d.act);
+  for (const Dimension& d : dimensions) out.push_back(d.outside());
   out.insert(out.end(), private_proof.acts.begin(), private_proof.acts.end());
   out.insert(out.end(), limit_acts.begin(), limit_acts.end());
   std::vector<Line> control = H5I_SDK_TRY(perform(host, outside(request, out), out.size()));
@@ -364,6 +408,7 @@ sdk::Result<json::Value> verify(const sdk::Host& host, const Request& request, c
   json::Array rows, unproved;
   bool held = true;
   judge(dimensions, inside_lines, positive.size() + private_proof.acts.size(), control, 0, rows, unproved, held);
+  require_limits(request, plan.document, rows, held);
   judge(limits, limit_lines, 0, control, dimensions.size() + private_proof.acts.size(), rows, unproved, held);
   for (size_t i = 0; i < private_proof.acts.size(); i++) {
     const Line& seen = inside_lines[positive.size() + i];
