@@ -138,10 +138,12 @@ class Supervisor {
 
   void host_failed(const Error& e) {
     host_error_ = e;
-    // Its spawner ended with it, so whatever the spawner saw is in the socket. An end that came before is the run's end.
+    // Its spawner ended with it, so whatever the spawner saw is in the socket. An end that came before is the run's end; an
+    // init that went without a word went with its host.
     while (!in_.host->alive() && !watch_closed_ && on_watch()) {
     }
-    if (went_ && ended_ && (ended_->status == H5I_OUTCOME_EXITED || ended_->status == H5I_OUTCOME_SIGNALED)) return;
+    bool own_end = ended_ && (ended_->status == H5I_OUTCOME_EXITED || ended_->status == H5I_OUTCOME_SIGNALED);
+    if (went_ && own_end && !(ready_.has_init && ended_->incomplete)) return;
     if (!forced_) forced_ = Outcome{Status::HOST_LOST, 0, e.code, e.what + (e.evidence.empty() ? "" : ": " + e.evidence)};
     kill_until_ = after(kKillMs);
   }
