@@ -69,10 +69,10 @@ class Driver {
     return out;
   }
 
-  // A tier that confines nothing refuses limits that a profile names, so it has profiles of its own.
+  // A tier that does not hold files refuses what a profile names of them, so it has profiles of its own.
   std::string profile() const {
-    if (target_.tier != "workspace") return case_->profile;
-    return case_->profile == "short" ? "plain-short" : "plain";
+    if (target_.tier == "workspace") return case_->profile == "short" ? "plain-short" : "plain";
+    return target_.tier == "process" || among(target_.claims, "fs.read") ? case_->profile : "bare";
   }
 
   std::vector<const Try*> all() const {
@@ -177,7 +177,8 @@ std::vector<std::string> Report::failures() const {
 
 bool concerns(const Case& c, const Target& t) {
   if (t.tier == "process") return c.must.find_first_of("PK") != std::string::npos;
-  if (t.tier == "workspace") return c.must.find('W') != std::string::npos;
+  // What the core alone holds, it holds at every tier.
+  if (t.tier == "workspace") return c.must.find('W') != std::string::npos || c.must == "K";
   return among(t.claims, c.claim);
 }
 

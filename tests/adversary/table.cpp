@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <sstream>
 
 #include "core/os/syscall_name.hpp"
@@ -67,6 +68,7 @@ const std::vector<Case>& table() {
     std::vector<Case> out;
     for (auto part : {cases_of_calls, cases_of_views, cases_of_work, cases_of_limits, cases_of_evidence})
       for (Case& c : part()) out.push_back(std::move(c));
+    std::stable_sort(out.begin(), out.end(), [](const Case& a, const Case& b) { return a.id < b.id; });
     return out;
   }();
   return all;

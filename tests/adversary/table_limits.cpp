@@ -222,7 +222,7 @@ std::vector<Case> cases_of_limits() {
        .profile = "short",
        .tries = {watched("all moods at once", {"gone by the deadline"}, moods, {"lives"})}},
       {.id = "E15", .what = "waits without a deadline", .must = "K", .right = "an error within seconds, nothing left", .elsewhere = {{"tests/session_run/test_run.cpp", "a plugin that fails in a verb ends the run with its reason, nothing runs, nothing is left"}}},
-      {.id = "E16", .what = "debris after kill -9 of the host", .must = "K", .right = "the next command clears it", .elsewhere = {{"tests/cli/test_killed.cpp", "h5i killed at any moment of a run's beginning leaves a box that the next command can use"}, {"tests/cli/test_killed.cpp", "all of ours killed at once: at a confining tier nothing survives, at workspace the next command ends the rest"}}},
+      {.id = "E16", .what = "debris after kill -9 of the host", .must = "K", .right = "the next command clears it", .elsewhere = {{"tests/endurance/test_killed_runs.cpp", "h5i killed at any moment of a run"}, {"tests/endurance/test_killed.cpp", "all of ours killed at once: at a confining tier nothing survives, at workspace the next command ends the rest"}}},
       {.id = "E19",
        .what = "long names and arguments",
        .must = "K",

@@ -1,6 +1,8 @@
 // Group C: the work tree, git, and what leaves a box. What the box plants is made inside; then the host's verbs are asked.
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "tests/adversary/cases.hpp"
 #include "tests/adversary/world.hpp"
 
@@ -53,6 +55,16 @@ Scene runs_on_host(const std::string& plant, const std::string& use) {
     std::string host = p.world->read(p.world->repo() + "/.git/hooks/pre-commit");
     return host.empty() ? took(p) : "planted in the host's repository";
   };
+}
+
+// What the box wrote to its .git is in a directory that nobody on the host takes for a repository.
+std::string private_git(const Place& at_first) {
+  Place p = own(at_first);
+  shell(p, "cd {work} && mkdir -p .git/hooks && echo id > .git/hooks/pre-commit; mv .git moved; rm -rf .git; true");
+  if (!p.inside()) return p.world->read(p.work + "/moved/hooks/pre-commit").empty() ? "not there" : "moved and planted";
+  bool folder = std::filesystem::is_directory(p.work + "/.git");
+  bool empty = folder && std::filesystem::is_empty(p.work + "/.git");
+  return empty && !std::filesystem::exists(p.work + "/moved") ? "the box's own" : "seen on the host";
 }
 
 // The change is seen, whatever the box did to its own git.
@@ -154,6 +166,7 @@ std::vector<Case> cases_of_work() {
                                       ".git/hooks/$h; chmod +x .git/hooks/$h; done",
                                       "git add . && git commit -qm x"),
                          {"ran"}),
+                 watched("the host's side of .git", {"the box's own"}, private_git, {"moved and planted"}),
                  held("make {repo}/.git/hooks/post-merge", {"ENOENT", "EACCES"}), held("sys access s:{repo}/.git/config 0", {"ENOENT"})},
        .elsewhere = {{git, "hooks never run"}, {"tests/cli_repo/test_create.cpp", "a configuration that runs programs runs none"}}},
       {.id = "C03",

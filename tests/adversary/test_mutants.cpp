@@ -60,6 +60,7 @@ class Installation {
     fs::remove_all(root_, ignored);
   }
   std::string h5i() const { return root_ + "/bin/h5i"; }
+  std::string plugins() const { return root_ + "/lib/h5i/plugins/1/"; }
 
  private:
   std::string root_;
@@ -145,6 +146,21 @@ TEST_CASE("of each copy of the tier with one protection removed it is said who c
       CAPTURE(m.name, uid, found);
       CHECK(found.find(m.caught) != std::string::npos);
     }
+}
+
+TEST_CASE("a tier from outside is tried with the cases of what it claims, and one that claims more is found out", "[adversary][mutants]") {
+  Installation in("nothing");
+  std::string build = getenv("H5I_BUILD_DIR");
+  for (const char* end : {".so", ".plugin.yaml"})
+    fs::copy_file(build + "/tests/adversary/mutants/tier-template" + end, in.plugins() + "tier-template" + end);
+  adversary::Target t{.h5i = in.h5i(), .tier = "org.example.template", .attack = build + "/tests/adversary/h5i-attack", .uid = geteuid() == 0 ? kOther : 0};
+  t.claims = {"env.pass", "env.set"};  // as its manifest says
+  adversary::Report report = adversary::run(t);
+  CHECK(report.findings.size() >= 2);
+  for (const std::string& failure : report.failures()) FAIL_CHECK(failure);
+  // What it does not claim it does not hold, and the suite would see that.
+  t.claims = {"fs.write"};
+  CHECK(adversary::run(t, {"A33"}).failures().size() > 10);
 }
 
 TEST_CASE("control: the same copy with nothing removed is as good as the tier", "[adversary][mutants]") {

@@ -43,9 +43,11 @@ constexpr const char* kProfiles = R"(profiles:
       write: [$WORK, "~/open"]
       deny: ["~/open/denied", "~/open/parent/inner/denied", "~/open/late", "~/shared/secret"]
       private: { cache: cache }
+  bare: { extends: default }
   plain: { extends: workspace }
   unix: { extends: attack, net: { unix: true } }
   host: { extends: attack, net: { mode: host } }
+  sockets: { extends: attack, fs: { read: [@SYSTEM@, "~/shared", "~/run"] } }
   host-unix: { extends: attack, net: { mode: host, unix: true } }
   wide:
     extends: attack
@@ -114,7 +116,7 @@ World::World(Target target) : target_(std::move(target)), uid_(target_.uid) {
   for (const char* d : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc"})
     if (access(d, F_OK) == 0) system.push_back(d);
   std::string profiles = kProfiles;
-  profiles.replace(profiles.find("@SYSTEM@"), 8, one_of(system, ", "));
+  for (size_t at; (at = profiles.find("@SYSTEM@")) != std::string::npos;) profiles.replace(at, 8, one_of(system, ", "));
   write(repo() + "/.h5i/env.yaml", profiles);
   write(repo() + "/README", "read me\n");
   write(home() + "/.gitconfig", "[user]\n\tname = A\n\temail = a@example.org\n[init]\n\tdefaultBranch = main\n");
