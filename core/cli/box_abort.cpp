@@ -11,9 +11,15 @@ Result<void> abort_box(Context& ctx, const Parsed& p) {
   if (m.state == session::BoxState::APPLIED) return make_error(Errc::BOX_STATE, "the box " + box.name() + " was applied", "as " + m.applied_commit.substr(0, 12), "git revert takes it back");
   std::string before(session::state_name(m.state));
   if (m.state != session::BoxState::ABORTED) {
-    H5I_TRY(record(box, "aborted", json::Object{{"before", before}}));
+    session::Manifest old = m;
     m.state = session::BoxState::ABORTED;
     H5I_TRY(session::save_manifest(box.entry.paths, m));
+    auto recorded = record(box, "aborted", json::Object{{"before", before}});
+    if (!recorded) {
+      // What is not recorded did not happen.
+      (void)session::save_manifest(box.entry.paths, old).ok();
+      return std::move(recorded).error();
+    }
   }
   ctx.result(json::Object{{"schema", "h5i.box-abort/1"}, {"box", box.name()}, {"before", before}, {"state", "aborted"}});
   if (!ctx.json) ctx.line("box " + box.name() + " is given up (was " + before + "); h5i box rm " + box.name() + " --force removes its files");

@@ -8,6 +8,7 @@
 
 #include "core/base/text.hpp"
 #include "core/cli/create_stage.hpp"
+#include "core/cli/progress.hpp"
 #include "core/cli/repo_verbs.hpp"
 #include "core/cli/tier_pick.hpp"
 #include "core/git/alternates.hpp"
@@ -111,8 +112,10 @@ Result<void> create(Context& ctx, const Parsed& p) {
   if ((p.has("--pr") && request.pull.empty()) || (p.has("--from") && request.from.empty()) || (!p.arguments.empty() && request.source.empty()))
     return make_error(Errc::USAGE, "an empty word names no source", "", "h5i box create --help");
 
+  Progress progress(ctx);
   StageRequest stage;
   stage.user = user;
+  stage.step = [&](const std::string& text) { progress.say(text); };
   stage.history = H5I_TRY(history_of(p));
   stage.with_changes = request.with_changes;
   std::string agent = H5I_TRY(agent_of(p));
@@ -142,6 +145,7 @@ Result<void> create(Context& ctx, const Parsed& p) {
     pick.like.repo_work_dir = stage.source.location->work_dir;
     if (stage.history == History::FULL) pick.like.object_dirs = H5I_TRY(git::object_directories(stage.source.location->common_dir + "/objects"));
   }
+  progress.say("looking at the tiers");
   PickedTier picked = H5I_TRY(pick_tier(std::move(resolved), pick));
   stage.policy = std::move(picked.policy);
   stage.tier_from = picked.choice.from;
@@ -151,6 +155,7 @@ Result<void> create(Context& ctx, const Parsed& p) {
   LeftBehind left;
   bool looked = false;
   if (stage.source.kind == SourceKind::REVISION && !stage.source.location->work_dir.empty()) {
+    progress.say("looking at the work tree");
     git::Repository repo = H5I_TRY(open_host_repository(*stage.source.location, user));
     git::Head head = H5I_TRY(repo.head(stage.source.location->git_dir));
     if (head.commit)
@@ -159,6 +164,7 @@ Result<void> create(Context& ctx, const Parsed& p) {
   }
 
   StagedBox box = H5I_TRY(make_box(stage));
+  progress.done();
   if (!box.manifest.repo_git_dir.empty())
     if (auto remembered = session::remember_repository(dirs, box.manifest.repo_git_dir); !remembered) ctx.note("the repository could not be remembered: " + remembered.error().what);
 
@@ -191,6 +197,10 @@ Result<void> create(Context& ctx, const Parsed& p) {
                           {"next", std::move(next)}};
   if (ctx.json) {
     ctx.result(out);
+    return {};
+  }
+  if (ctx.quiet) {
+    ctx.line(name);
     return {};
   }
   ctx.line("box " + name + " from " + box.manifest.base_commit.substr(0, 12) + " " + printable(box.summary, {.limit = 120}) + ", " + counted(box.files, "files"));

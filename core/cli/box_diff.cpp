@@ -65,17 +65,11 @@ void print_stat(Context& ctx, const Shown& s) {
   ctx.line("  " + std::string(git::change_name(s.change.kind)) + "  " + counts + "  " + s.change.path);
 }
 
-Result<void> write_raw(const IdleBox& box, const Review& review, const std::vector<std::string>& only) {
+Result<void> write_raw(Context& ctx, const IdleBox& box, const Review& review, const std::vector<std::string>& only) {
   if (isatty(STDOUT_FILENO)) return make_error(Errc::USAGE, "--raw is not written to a terminal", "the patch may hold control sequences", "h5i box diff BOX --raw > FILE");
   for (const git::Change& c : review.changes) {
     if (!wanted(c.path, only)) continue;
-    Shown s = H5I_TRY(show(box, c, true));
-    for (std::string_view left = s.patch.text; !left.empty();) {
-      ssize_t n = write(STDOUT_FILENO, left.data(), left.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return sys_error("write the patch");
-      left.remove_prefix(static_cast<size_t>(n));
-    }
+    ctx.raw(H5I_TRY(show(box, c, true)).patch.text);
   }
   return {};
 }
@@ -90,7 +84,7 @@ Result<void> diff(Context& ctx, const Parsed& p) {
   IdleBox box = H5I_TRY(open_idle_box(p.arguments[0], "box diff"));
   std::vector<std::string> only(p.arguments.begin() + 1, p.arguments.end());
   Review review = H5I_TRY(review_box(box, true));
-  if (p.has("--raw") && !ctx.json) return write_raw(box, review, only);
+  if (p.has("--raw") && !ctx.json) return write_raw(ctx, box, review, only);
 
   json::Array changes, handoffs, violations, deceptive;
   uint64_t added = 0, removed = 0, files = 0;

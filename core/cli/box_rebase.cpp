@@ -17,7 +17,7 @@ Result<git::Oid> onto_of(const IdleBox& box, const Parsed& p) {
     if (auto here = session::find_repository(current_directory()); here && here->common_dir == m.repo_git_dir) git_dir = here->git_dir;
     return box.repo.resolve_commit(p.get("--onto"), git_dir);
   }
-  if (m.parent_branch.empty()) return make_error(Errc::BOX_DETACHED, "the box " + box.name() + " has no parent branch", "", "h5i box rebase " + box.name() + " --onto REVISION");
+  if (m.parent_branch.empty()) return make_error(Errc::BOX_DETACHED, "the box " + box.name() + " has no parent branch", "it was made from a pull request, or while HEAD was detached", "h5i box rebase " + box.name() + " --onto REVISION");
   std::optional<git::Oid> head = H5I_TRY(box.repo.ref(m.parent_branch));
   if (!head) return make_error(Errc::GIT_REVISION, "the parent branch is gone", printable(m.parent_branch), "h5i box rebase " + box.name() + " --onto REVISION");
   return *head;
@@ -51,6 +51,8 @@ Result<void> rebase(Context& ctx, const Parsed& p) {
   if (onto != *base_commit) {
     Review review = H5I_TRY(review_box(box, true));
     H5I_TRY(refuse_violations(box, review));
+    std::vector<gate::Violation> base_bad = gate::check_tree(H5I_TRY(box.repo.read_tree(target.tree)));
+    if (!base_bad.empty()) return gate_error(base_bad, "the new base holds paths that no box gets");
     H5I_TRY(gate::store(box.work, review.scanned, review.base, box.repo));
     git::Oid work_tree = H5I_TRY(box.repo.write_tree(review.scanned.tree));
     git::Merge merged = H5I_TRY(box.repo.merge(*base_tree, target.tree, work_tree));
@@ -60,7 +62,7 @@ Result<void> rebase(Context& ctx, const Parsed& p) {
       return make_error(Errc::GIT_CONFLICT, std::to_string(merged.conflicts.size()) + " paths changed on both sides; nothing was changed", list, "apply the change by hand: h5i box export " + box.name() + " --output DIR");
     }
     std::vector<gate::Violation> bad = gate::check_tree(merged.tree);
-    if (!bad.empty()) return gate_error(bad, "the new base holds paths that no box gets");
+    if (!bad.empty()) return gate_error(bad, "the merged tree holds paths that no box gets");
     H5I_TRY(nothing_in_the_way(box, git::changes_between(review.scanned.tree, merged.tree)));
     git::Oid merged_tree = H5I_TRY(box.repo.write_tree(merged.tree));
     changed = H5I_TRY(carry_out_rebase(box, {work_tree, merged_tree, onto}, std::move(review.scanned.states)));

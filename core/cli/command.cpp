@@ -58,13 +58,21 @@ std::vector<const Command*> documented(const std::string& executable) {
 
 // A process that was started without one of the three standard descriptors must not have its first opened file taken for
 // it. Output that goes to a descriptor that was closed is reported as not written.
-void open_missing_standard_fds(bool* stdout_closed) {
+bool g_was_closed[3] = {};
+
+void open_missing_standard_fds() {
   for (int fd = 0; fd <= 2; fd++) {
     if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-    if (fd == 1) *stdout_closed = true;
+    g_was_closed[fd] = true;
     int opened = ::open("/dev/null", O_RDWR);
     if (opened < 0 || opened != fd) ::abort();
   }
+}
+
+// The executable that holds the verb is to see what we saw, or it would take the substitute for a place that was meant.
+void close_substitutes_on_exec() {
+  for (int fd = 0; fd <= 2; fd++)
+    if (g_was_closed[fd]) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
 bool plain_switch(const std::string& w, bool& json) {
@@ -139,6 +147,7 @@ struct TopLevel {
 };
 
 int run_verb(Context& ctx, const Command& command, const std::vector<std::string>& words) {
+  if (command.rest) ctx.lost_status = 125;
   // Looked at before parsing, so that wrong usage is answered in the form that was asked for.
   for (const std::string& w : words) {
     if (w == "--") break;
@@ -171,6 +180,7 @@ int dispatch(Context& ctx, const std::string& executable, char** argv, const std
   for (const Command* c : verbs) {
     if (c->verb != words[1]) continue;
     if (c->executable == executable) return run_verb(ctx, *c, {words.begin() + 2, words.end()});
+    close_substitutes_on_exec();
     Error e = exec_executable(c->executable, argv);
     ctx.json = std::find(words.begin(), words.end(), "--json") != words.end();
     return ctx.refuse(e);
@@ -192,8 +202,7 @@ void implement(const std::string& noun, const std::string& verb, int (*run)(Cont
 }
 
 int main_with(const std::string& executable, int argc, char** argv) {
-  bool stdout_closed = false;
-  open_missing_standard_fds(&stdout_closed);
+  open_missing_standard_fds();
   // A reader that goes away must not end us in the middle of a run; writes report EPIPE instead.
   ::signal(SIGPIPE, SIG_IGN);
   Context ctx;
@@ -201,10 +210,14 @@ int main_with(const std::string& executable, int argc, char** argv) {
   std::vector<std::string> words(ctx.argv.begin() + (argc > 0 ? 1 : 0), ctx.argv.end());
   int status = dispatch(ctx, executable, argv, words);
   int lost = ctx.output_errno();
-  if (lost == 0 && stdout_closed && ctx.printed()) lost = EBADF;
+  if (lost == 0 && g_was_closed[1] && ctx.printed()) lost = EBADF;
   if (lost == 0) return status;
-  if (lost != EPIPE) ctx.note(std::string("standard output: ") + strerror(lost));
-  return status == 0 ? 1 : status;
+  // A reader that went away wanted no more and is told nothing.
+  if (lost != EPIPE) {
+    ctx.json = false;
+    ctx.refuse(make_error(Errc::OUTPUT, "the answer could not be written", std::string("standard output: ") + strerror(lost)));
+  }
+  return status == 0 ? ctx.lost_status : status;
 }
 
 }  // namespace h5i::cli

@@ -31,12 +31,15 @@ struct Parsed {
 class Context {
  public:
   bool json = false, quiet = false, verbose = false;
+  int lost_status = 1;            // the exit status when an answer could not be written: 125 where 1 is the command's own
   std::vector<std::string> argv;  // as given, for the record
   // stdout. Text passes the sanitizer, so callers pass raw text. With --json nothing but result() may be used.
   // One line: a newline inside `text` (a hostile file name) is shown as \n and cannot forge another line.
   void line(const std::string& text);
   // Text of several lines, such as a diff or a rendered receipt; newlines and tabs are kept.
   void block(const std::string& text);
+  // Bytes as they are: for a pipe or a file, never for a terminal.
+  void raw(const std::string& bytes);
   // The one JSON object of a --json verb: schema docs/schema/<noun>-<verb>.json. Prints it in JSON mode, else nothing.
   void result(const Json& object);
   // stderr, unless -q.

@@ -1,4 +1,5 @@
 // The only ways to print: text goes through the sanitizer, JSON is escaped so that it moves no cursor either.
+#include <poll.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -15,6 +16,12 @@ bool write_all(int fd, std::string_view bytes, int* error) {
   while (!bytes.empty()) {
     ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {
+      // Somebody who shares the descriptor made it non-blocking; a full pipe is still only a slow reader.
+      pollfd wait{fd, POLLOUT, 0};
+      ::poll(&wait, 1, -1);
+      continue;
+    }
     if (n < 0) {
       *error = errno;
       return false;
@@ -85,6 +92,8 @@ void Context::block(const std::string& text) {
   if (out.empty() || out.back() != '\n') out += '\n';
   write_out(out);
 }
+
+void Context::raw(const std::string& bytes) { write_out(bytes); }
 
 void Context::result(const Json& object) {
   if (json) write_out(json_for_output(object) + "\n");

@@ -132,7 +132,11 @@ Result<SourcePlan> plan_source(const SourceRequest& r, const git::UserConfig& us
   return revision;
 }
 
-Result<git::Oid> fetch_source(const SourcePlan& plan, const git::Repository& repo) {
+Result<git::Oid> fetch_source(const SourcePlan& plan, const git::Repository& repo, const Step& step) {
+  auto progress = [&](const git::Arrived& a) {
+    step("fetching: " + std::to_string(a.objects) + " of " + std::to_string(a.of) + " objects, " + std::to_string(a.bytes >> 10) + " KiB");
+  };
+  step("connecting to " + plan.url);
   auto has = [](const std::vector<git::RemoteHead>& all, const std::string& name) {
     return std::any_of(all.begin(), all.end(), [&](const git::RemoteHead& h) { return h.name == name; });
   };
@@ -142,7 +146,7 @@ Result<git::Oid> fetch_source(const SourcePlan& plan, const git::Repository& rep
         for (const char* end : {"/head", "/from"})
           if (has(all, prefix + plan.pull + end)) return std::vector<std::string>{prefix + plan.pull + end};
       return make_error(Errc::GIT_REVISION, "the remote origin has no pull request " + plan.pull, printable(plan.url), "check the number");
-    }));
+    }, progress));
     return heads[0].target;
   }
   auto heads = H5I_TRY(git::fetch(repo, plan.url, [&](const std::vector<git::RemoteHead>& all) -> Result<std::vector<std::string>> {
@@ -151,7 +155,7 @@ Result<git::Oid> fetch_source(const SourcePlan& plan, const git::Repository& rep
       if (h.name == "HEAD" || h.name.rfind("refs/heads/", 0) == 0 || (h.name.rfind("refs/tags/", 0) == 0 && h.name.find("^{}") == std::string::npos)) out.push_back(h.name);
     if (out.empty()) return make_error(Errc::GIT_UNBORN, "the source has no commit", printable(plan.url));
     return out;
-  }));
+  }, progress));
   git::Identity who;
   std::optional<git::Oid> start;
   for (const git::RemoteHead& h : heads) {

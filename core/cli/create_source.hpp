@@ -41,7 +41,10 @@ Result<SourcePlan> plan_source(const SourceRequest& request, const git::UserConf
 Result<git::Repository> open_host_repository(const session::RepoLocation& at, const git::UserConfig& user);
 git::UserConfig user_config();
 
+// What is being done now, for who waits.
+using Step = std::function<void(const std::string&)>;
+
 // Fetches for URL and PULL_REQUEST into `repo`; the commit to begin from.
-Result<git::Oid> fetch_source(const SourcePlan& plan, const git::Repository& repo);
+Result<git::Oid> fetch_source(const SourcePlan& plan, const git::Repository& repo, const Step& step);
 
 }  // namespace h5i::cli

@@ -170,7 +170,7 @@ Result<Base> base_for(const StageRequest& r, const git::Repository& repo, const 
       return r.with_changes ? with_changes(repo, *r.source.location, std::move(base), r.user, who) : Result<Base>(std::move(base));
     }
     case SourceKind::PULL_REQUEST:
-    case SourceKind::URL: return base_of(repo, H5I_TRY(fetch_source(r.source, repo)));
+    case SourceKind::URL: return base_of(repo, H5I_TRY(fetch_source(r.source, repo, r.step)));
     case SourceKind::DIRECTORY: return from_directory(repo, r.source.directory, r.user, who);
     case SourceKind::EMPTY: return synthetic(repo, {}, {}, who, "Empty");
   }
@@ -304,6 +304,7 @@ Result<StagedBox> make_box(const StageRequest& r) {
   m.host_uid = r.host_uid;
   m.host_gid = r.host_gid;
 
+  r.step("writing " + std::to_string(base.tree.size()) + " files");
   // Two seconds back: no file is as new as an index, so that none has to be read again by git to be called clean.
   int64_t when = (realtime_ns() / 1000000000 - 2) * 1000000000;
   git::States states = H5I_TRY(git::checkout(repo, base.tree, work, when));
@@ -314,6 +315,7 @@ Result<StagedBox> make_box(const StageRequest& r) {
   H5I_TRY(session::save_manifest(staged_paths, m));
   H5I_TRY(write_log(m, staged_paths.log(), base));
 
+  r.step("flushing to disk");
   // A box at a commit of the repository wrote no object there; flushing a whole file system is not free.
   if (base.commit != r.source.commit || r.history == History::NONE) H5I_TRY(repo.flush_objects());
   for (const std::string& ref : {m.base_ref, m.branch}) {

@@ -21,6 +21,7 @@ struct StageRequest {
   std::string boxes_dir;              // <...>/h5i/boxes
   uint32_t host_uid = 0, host_gid = 0;
   git::UserConfig user;
+  Step step = [](const std::string&) {};
 };
 
 struct StagedBox {

@@ -97,11 +97,25 @@ Result<std::string> copy_in(Source& s) {
   std::string stem = s.manifest["id"].string();
   s.manifest["library"] = stem + ".so";
   std::string manifest_name = stem + std::string(plugin::kManifestSuffix);
+  // Both are whole on the disk before anything of the old plugin goes.
+  std::string library = H5I_TRY(plugin::stage_file(dir.fd(), stem + ".so", s.library, 0644));
+  auto manifest = plugin::stage_file(dir.fd(), manifest_name, plugin::manifest_bytes(s.manifest), 0644);
+  auto drop = [&] {
+    unlinkat(dir.fd().get(), library.c_str(), 0);
+    if (manifest) unlinkat(dir.fd().get(), manifest->c_str(), 0);
+  };
+  if (!manifest) {
+    drop();
+    return std::move(manifest).error();
+  }
   // No moment at which a manifest describes another library than the one beside it.
-  if (unlinkat(dir.fd().get(), manifest_name.c_str(), 0) != 0 && errno != ENOENT)
-    return sys_error("remove the old manifest");
-  H5I_TRY(plugin::replace_file(dir.fd(), stem + ".so", s.library, 0644));
-  H5I_TRY(plugin::replace_file(dir.fd(), manifest_name, plugin::manifest_bytes(s.manifest), 0644));
+  if (unlinkat(dir.fd().get(), manifest_name.c_str(), 0) != 0 && errno != ENOENT) {
+    auto failed = sys_error("remove the old manifest");
+    drop();
+    return failed;
+  }
+  H5I_TRY(plugin::place_file(dir.fd(), library, stem + ".so"));
+  H5I_TRY(plugin::place_file(dir.fd(), *manifest, manifest_name));
   return settings.state_directory + "/" + manifest_name;
 }
 

@@ -57,6 +57,16 @@ pass = ["PATH", "HOME", "LANG", "TERM", "COLORTERM"]
 set = { CI = "1" }
 )";
 
+// The whole file or none, and no folder that was made for it.
+Result<void> write_new(const UniqueFd& root, const UniqueFd& dir, const std::string& name, const char* text) {
+  auto fd = os::open_beneath(dir, name, O_WRONLY | O_CREAT | O_EXCL, 0644);
+  auto done = fd ? os::write_all(*fd, text) : Result<void>(fd.error());
+  if (done) return done;
+  if (fd) unlinkat(dir.get(), name.c_str(), 0);
+  unlinkat(root.get(), ".h5i", AT_REMOVEDIR);  // refused while anything else is in it
+  return done;
+}
+
 bool present(const UniqueFd& dir, const char* name) {
   auto fd = os::open_beneath(dir, name, O_RDONLY | O_NONBLOCK);
   return fd.ok() || fd.error().sys_errno != ENOENT;  // a link or something unreadable is there too
@@ -76,9 +86,7 @@ int policy_init(Context& ctx, const Parsed& parsed) {
     if (present(*dir, name))
       return ctx.refuse(make_error(Errc::EXISTS, "this repository has a policy already", s->directory + "/.h5i/" + name, "edit it, then h5i policy check"));
   std::string name = "env." + format;
-  auto fd = os::open_beneath(*dir, name, O_WRONLY | O_CREAT | O_EXCL, 0644);
-  if (!fd) return ctx.refuse(fd.error());
-  if (auto ok = os::write_all(*fd, format == "yaml" ? kYaml : kToml); !ok) return ctx.refuse(ok.error());
+  if (auto done = write_new(s->root, *dir, name, format == "yaml" ? kYaml : kToml); !done) return ctx.refuse(done.error());
   std::string path = s->directory + "/.h5i/" + name;
   if (ctx.json) ctx.result(json::Object{{"schema", "h5i.policy-init/1"}, {"file", path}, {"profile", "dev"}});
   else ctx.line("wrote " + path + "; next: h5i policy check, h5i policy explain dev, h5i box create --profile dev");

@@ -20,8 +20,11 @@ void put(const std::string& text) {
 
 Progress::Progress(const Context& ctx) : wanted_(!ctx.quiet && ::isatty(STDERR_FILENO) == 1), began_ns_(monotonic_ns()) {}
 
-Progress::~Progress() {
+Progress::~Progress() { done(); }
+
+void Progress::done() {
   if (drawn_) put("\r" + std::string(kWidth, ' ') + "\r");
+  drawn_ = false;
 }
 
 void Progress::say(const std::string& step) {

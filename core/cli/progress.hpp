@@ -14,6 +14,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   // The step that begins now. Cheap: a step that is over before the next tenth of a second is not drawn.
   void say(const std::string& step);
+  // Takes the line away again, before anything else is printed.
+  void done();
 
  private:
   bool wanted_ = false, drawn_ = false;

@@ -114,8 +114,8 @@ Result<Review> review_box(const IdleBox& box, bool keep_links) {
   r.scanned = H5I_TRY(gate::scan(box.work, o));
   r.changes = git::changes_between(r.base, r.scanned.tree);
   r.handoffs = gate::handoffs(r.changes);
-  // So that the next look at the same tree reads only what changed since.
-  if (r.scanned.files_read > 0) H5I_TRY(git::save_states(box.dir, r.scanned.states, realtime_ns()));
+  // So that the next look at the same tree reads only what changed since; where it cannot be kept, that look takes longer.
+  if (r.scanned.files_read > 0) (void)git::save_states(box.dir, r.scanned.states, realtime_ns()).ok();
   return r;
 }
 

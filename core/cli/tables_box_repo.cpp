@@ -13,7 +13,7 @@ std::vector<Command> box_repo_table() {
        .summary = "Make a box from this repository, a directory, a URL or a pull request.",
        .description =
            "Without SOURCE the repository around the current directory is used, at HEAD. Nothing is created before every name, "
-           "revision and profile has been checked.",
+           "revision and profile has been checked. With -q only the new box's name is printed.",
        .options = {{"--name", "NAME", "the box's name; made from the source unless given"},
                    {"--agent", "AGENT", "the agent part of the name; $H5I_AGENT, else human"},
                    {"--from", "REVISION", "the revision to begin from"},

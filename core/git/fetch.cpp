@@ -13,18 +13,30 @@ namespace {
 constexpr int kMaxCredentialTries = 3;
 
 // Only what asks nobody: the user's ssh agent. No helper program, no prompt.
+struct Talk {
+  int tries = 0;
+  const std::function<void(const Arrived&)>& progress;
+};
+
 int credentials(git_credential** out, const char*, const char* user, unsigned types, void* payload) {
-  int& tries = *static_cast<int*>(payload);
+  int& tries = static_cast<Talk*>(payload)->tries;
   if (++tries > kMaxCredentialTries) return GIT_EAUTH;
   if (types & GIT_CREDENTIAL_USERNAME) return git_credential_username_new(out, user ? user : "git");
   if (types & GIT_CREDENTIAL_SSH_KEY) return git_credential_ssh_key_from_agent(out, user ? user : "git");
   return GIT_EAUTH;
 }
 
+int arrived(const git_indexer_progress* p, void* payload) {
+  const Talk& talk = *static_cast<Talk*>(payload);
+  if (talk.progress) talk.progress({p->received_objects, p->total_objects, p->received_bytes});
+  return 0;
+}
+
 }  // namespace
 
 Result<std::vector<RemoteHead>> fetch(const Repository& repo, const std::string& url,
-                                      const std::function<Result<std::vector<std::string>>(const std::vector<RemoteHead>&)>& choose) {
+                                      const std::function<Result<std::vector<std::string>>(const std::vector<RemoteHead>&)>& choose,
+                                      const std::function<void(const Arrived&)>& progress) {
   H5I_TRY(ready());
   H5I_TRY(check_url(url));
   git_remote_create_options create = GIT_REMOTE_CREATE_OPTIONS_INIT;
@@ -33,12 +45,13 @@ Result<std::vector<RemoteHead>> fetch(const Repository& repo, const std::string&
   git_remote* raw = nullptr;
   if (git_remote_create_with_opts(&raw, url.c_str(), &create) < 0) return library_error(Errc::GIT_FAILED, "the source cannot be used: " + printable(url));
   RemoteHandle remote(raw);
-  int tries = 0;
+  Talk talk{0, progress};
   git_fetch_options options = GIT_FETCH_OPTIONS_INIT;
   options.download_tags = GIT_REMOTE_DOWNLOAD_TAGS_NONE;
   options.update_fetchhead = 0;
   options.callbacks.credentials = credentials;
-  options.callbacks.payload = &tries;
+  options.callbacks.transfer_progress = arrived;
+  options.callbacks.payload = &talk;
   options.proxy_opts.type = GIT_PROXY_AUTO;
   if (git_remote_connect(remote.get(), GIT_DIRECTION_FETCH, &options.callbacks, &options.proxy_opts, nullptr) < 0)
     return library_error(Errc::GIT_FAILED, "the source cannot be reached: " + printable(url));

@@ -63,6 +63,7 @@ Result<void> write_index(const std::string& path, const Tree& tree, const States
     if (git_index_add(index.get(), &entry) < 0) return library_error(Errc::GIT_FAILED, "the box's index refuses " + printable(e.path));
   }
   if (git_index_write(index.get()) < 0) return library_error(Errc::GIT_FAILED, "the box's index cannot be written");
+  if (chmod(path.c_str(), 0644) != 0) return sys_error("set the mode of the box's index");  // whatever the umask is
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -105,11 +106,23 @@ Result<std::string> read_all(const UniqueFd& fd, uint64_t limit) {
   }
 }
 
+namespace {
+// What a descriptor stands for, for a message; "" where /proc does not say.
+std::string path_behind(const UniqueFd& fd) {
+  char path[PATH_MAX];
+  ssize_t n = readlink(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), path, sizeof path);
+  return n <= 0 ? "" : " " + printable(std::string_view(path, static_cast<size_t>(n)));
+}
+}  // namespace
+
 Result<void> write_all(const UniqueFd& fd, std::string_view bytes) {
   while (!bytes.empty()) {
     ssize_t n = write(fd.get(), bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return sys_error("write");
+    if (n < 0) {
+      int error = errno;
+      return sys_error("write" + path_behind(fd), error);
+    }
     bytes.remove_prefix(static_cast<size_t>(n));
   }
   return {};

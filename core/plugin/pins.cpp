@@ -78,7 +78,7 @@ Result<UniqueFd> make_private_directory(const std::string& path, Believed believ
   return open_trusted_directory(path, believed);
 }
 
-Result<void> replace_file(const UniqueFd& directory, const std::string& name, std::string_view bytes, unsigned mode) {
+Result<std::string> stage_file(const UniqueFd& directory, const std::string& name, std::string_view bytes, unsigned mode) {
   SessionId unique = H5I_TRY(new_session_id());
   std::string temporary = "." + name + "." + unique.value;
   auto write_it = [&]() -> Result<void> {
@@ -87,14 +87,26 @@ Result<void> replace_file(const UniqueFd& directory, const std::string& name, st
     H5I_TRY(write_all(fd, bytes));
     if (fchmod(fd.get(), mode) != 0) return sys_error("fchmod " + temporary);
     if (fsync(fd.get()) != 0) return sys_error("fsync " + temporary);
-    if (renameat(directory.get(), temporary.c_str(), directory.get(), name.c_str()) != 0)
-      return sys_error("rename " + name);
-    if (fsync(directory.get()) != 0) return sys_error("fsync the directory of " + name);
     return {};
   };
   auto done = write_it();
-  if (!done) unlinkat(directory.get(), temporary.c_str(), 0);
-  return done;
+  if (done) return temporary;
+  unlinkat(directory.get(), temporary.c_str(), 0);
+  return std::move(done).error();
+}
+
+Result<void> place_file(const UniqueFd& directory, const std::string& staged, const std::string& name) {
+  if (renameat(directory.get(), staged.c_str(), directory.get(), name.c_str()) != 0) {
+    auto failed = sys_error("rename " + name);
+    unlinkat(directory.get(), staged.c_str(), 0);
+    return failed;
+  }
+  if (fsync(directory.get()) != 0) return sys_error("fsync the directory of " + name);
+  return {};
+}
+
+Result<void> replace_file(const UniqueFd& directory, const std::string& name, std::string_view bytes, unsigned mode) {
+  return place_file(directory, H5I_TRY(stage_file(directory, name, bytes, mode)), name);
 }
 
 }  // namespace h5i::plugin

@@ -26,5 +26,8 @@ Result<UniqueFd> make_private_directory(const std::string& path, Believed believ
 
 // Writes a file in `directory` by a temporary name, flushes it and renames it over `name`.
 Result<void> replace_file(const UniqueFd& directory, const std::string& name, std::string_view bytes, unsigned mode);
+// The same in two steps: everything that can fail for want of space, then the rename. An unplaced file is the caller's to remove.
+Result<std::string> stage_file(const UniqueFd& directory, const std::string& name, std::string_view bytes, unsigned mode);
+Result<void> place_file(const UniqueFd& directory, const std::string& staged, const std::string& name);
 
 }  // namespace h5i::plugin

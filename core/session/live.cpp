@@ -90,7 +90,10 @@ Result<void> write_live(const BoxPaths& paths, const Live& live) {
   UniqueFd dir = H5I_TRY(os::open_directory(paths.dir));
   const char* temporary = ".live.json.new";  // one name: the lock makes us the only writer, and the sweep knows it
   UniqueFd fd = H5I_TRY(os::open_beneath(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC, 0600));
-  H5I_TRY(os::write_all(fd, json::canonical(v) + "\n"));
+  if (auto written = os::write_all(fd, json::canonical(v) + "\n"); !written) {
+    ::unlinkat(dir.get(), temporary, 0);
+    return written;
+  }
   if (::renameat(dir.get(), temporary, dir.get(), "live.json") != 0) return sys_error("rename " + printable(paths.live()));
   return {};
 }

@@ -39,6 +39,7 @@ int decoded(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 
   if (p.uid != 0 && (setgroups(0, nullptr) != 0 || setresgid(p.uid, p.uid, p.uid) != 0 || setresuid(p.uid, p.uid, p.uid) != 0)) _exit(121);
   if (chdir(p.cwd.c_str()) != 0) _exit(122);
   for (int fd : p.closed) close(fd);
+  if (p.before_exec) p.before_exec();
   execve(argv[0], argv.data(), env.data());
   _exit(123);
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ struct Program {
   std::string out_to;                        // a path that standard output is opened on instead of a pipe
   uid_t uid = 0;                             // 0: as the test itself
   int timeout_s = 60;
+  std::function<void()> before_exec;         // in the child, as `uid`, last of all
 };
 
 // <build>/out/bin/h5i
