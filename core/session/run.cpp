@@ -17,6 +17,7 @@
 #include "core/os/pidfd.hpp"
 #include "core/os/syscall_name.hpp"
 #include "core/session/attest.hpp"
+#include "core/session/departures.hpp"
 #include "core/session/environment.hpp"
 #include "core/session/live.hpp"
 #include "core/session/output.hpp"
@@ -225,6 +226,8 @@ class Run {
     evidence::BlobRef blob = H5I_TRY(evidence::put_blob(box_.paths.blobs(), json::canonical(form)));
     for (const std::string& line : unfounded_claims(plan_, strings(plugin_.manifest["claims"]), policy_))
       return make_error(Errc::TIER_OVERCLAIM, "tier " + plugin_.id + " claims what its plan does not hold", line);
+    for (const std::string& line : departures(plan_, request_, strings(plugin_.manifest["claims"])))
+      return make_error(Errc::TIER_OVERCLAIM, "the plan of tier " + plugin_.id + " is not what was asked for", printable(line));
     H5I_TRY(record("plan", json::Object{{"effective_digest", effective_.value},
                                         {"not_enforced", plan_["not_enforced"]},
                                         {"blob", blob.sha256}}));
