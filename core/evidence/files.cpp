@@ -5,24 +5,10 @@
 
 #include "core/base/ids.hpp"
 #include "core/base/text.hpp"
+#include "core/os/beneath.hpp"
 
 namespace h5i::evidence {
 namespace {
-
-Result<std::string> write_temporary(const std::string& path, std::string_view bytes, mode_t mode) {
-  unsigned char r[8];
-  H5I_TRY(random_bytes(r, sizeof r));
-  std::string temporary = path + ".new-" + hex(r, sizeof r);
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
-  if (!fd) return sys_error("cannot create " + printable(temporary));
-  auto done = write_all(fd.get(), bytes);
-  if (done && fsync(fd.get()) != 0) done = sys_error("cannot flush " + printable(temporary));
-  if (!done) {
-    unlink(temporary.c_str());
-    return std::move(done).error();
-  }
-  return temporary;
-}
 
 Result<void> flush_directory(const std::string& dir) {
   UniqueFd d(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -65,21 +51,27 @@ Result<std::string> read_small_file(const std::string& path, size_t limit, FileF
 }
 
 Result<void> replace_file(const std::string& path, std::string_view bytes, mode_t mode) {
-  std::string temporary = H5I_TRY(write_temporary(path, bytes, mode));
-  if (rename(temporary.c_str(), path.c_str()) != 0) {
-    Error e = sys_error("cannot rename to " + printable(path));
-    unlink(temporary.c_str());
-    return e;
-  }
-  return flush_directory(parent_directory(path));
+  UniqueFd dir = H5I_TRY(os::open_directory(parent_directory(path)));
+  return os::replace_file(dir, path.substr(path.rfind('/') + 1), bytes, mode);
 }
 
 Result<void> create_file(const std::string& path, std::string_view bytes, mode_t mode) {
-  std::string temporary = H5I_TRY(write_temporary(path, bytes, mode));
-  // link(2), unlike rename(2), refuses an existing name.
-  int r = link(temporary.c_str(), path.c_str());
+  UniqueFd dir = H5I_TRY(os::open_directory(parent_directory(path)));
+  std::string name = path.substr(path.rfind('/') + 1);
+  auto file = os::open_nameless(dir, mode);
+  if (file) {
+    H5I_TRY(write_all(file->get(), bytes));
+    if (fsync(file->get()) != 0) return sys_error("cannot flush " + printable(path));
+    auto named = os::give_name(*file, dir, name);
+    if (named) return flush_directory(parent_directory(path));
+    if (named.error().code == Errc::EXISTS) return named;
+  }
+  // This file system has no files without a name, or /proc is covered. link(2), unlike rename(2), refuses an existing name.
+  std::string temporary = "." + name + "." + H5I_TRY(new_session_id()).value;
+  H5I_TRY(os::replace_file(dir, temporary, bytes, mode));
+  int r = linkat(dir.get(), temporary.c_str(), dir.get(), name.c_str(), 0);
   Error e = sys_error("cannot create " + printable(path));
-  unlink(temporary.c_str());
+  unlinkat(dir.get(), temporary.c_str(), 0);
   if (r != 0) return e;
   return flush_directory(parent_directory(path));
 }

@@ -19,10 +19,9 @@ struct FileFacts {
 };
 Result<std::string> read_small_file(const std::string& path, size_t limit, FileFacts* facts = nullptr);
 
-// A temporary file in the same directory (random name, created exclusively), flushed, renamed over `path`; then the
-// directory is flushed.
+// os::replace_file() by path.
 Result<void> replace_file(const std::string& path, std::string_view bytes, mode_t mode);
-// The same, but an existing `path` is left alone and EXISTS returned: of several that create at once, one wins.
+// An existing `path` is left alone and EXISTS returned: of several that create at once, one wins.
 Result<void> create_file(const std::string& path, std::string_view bytes, mode_t mode);
 
 // Each missing component 0700.

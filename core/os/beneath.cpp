@@ -136,16 +136,48 @@ Result<std::string> read_file_beneath(const UniqueFd& dir, const std::string& pa
   return read_all(fd, limit);
 }
 
+Result<UniqueFd> open_nameless(const UniqueFd& dir, unsigned mode) {
+  UniqueFd fd(openat(dir.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
+  if (!fd) return sys_error("open a file without a name");
+  return fd;
+}
+
+Result<void> give_name(const UniqueFd& file, const UniqueFd& dir, const std::string& name) {
+  // By descriptor where the kernel lets us (6.10, or CAP_DAC_READ_SEARCH), else through /proc.
+  if (linkat(file.get(), "", dir.get(), name.c_str(), AT_EMPTY_PATH) == 0) return {};
+  std::string path = "/proc/self/fd/" + std::to_string(file.get());
+  if (errno != EEXIST && linkat(AT_FDCWD, path.c_str(), dir.get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0) return {};
+  return sys_error("name " + printable(name));
+}
+
+namespace {
+
+Result<void> fill(const UniqueFd& fd, std::string_view bytes, unsigned mode, const std::string& name) {
+  H5I_TRY(write_all(fd, bytes));
+  if (fchmod(fd.get(), mode) != 0) return sys_error("set the mode of " + printable(name));
+  if (fsync(fd.get()) != 0) return sys_error("flush " + printable(name));
+  return {};
+}
+
+// Made under its name at once: where there are no files without one, and where /proc is covered.
+Result<void> make_named(const UniqueFd& dir, const std::string& temporary, std::string_view bytes, unsigned mode, const std::string& name) {
+  UniqueFd fd = H5I_TRY(open_beneath(dir, temporary, O_WRONLY | O_CREAT | O_EXCL, mode));
+  auto filled = fill(fd, bytes, mode, name);
+  if (!filled) unlinkat(dir.get(), temporary.c_str(), 0);
+  return filled;
+}
+
+}  // namespace
+
 Result<void> replace_file(const UniqueFd& dir, const std::string& name, std::string_view bytes, unsigned mode) {
   std::string temporary = "." + name + "." + H5I_TRY(new_session_id()).value;
-  UniqueFd fd = H5I_TRY(open_beneath(dir, temporary, O_WRONLY | O_CREAT | O_EXCL, mode));
-  auto written = write_all(fd, bytes);
-  if (written && fchmod(fd.get(), mode) != 0) written = sys_error("set the mode of " + printable(name));
-  if (written && fsync(fd.get()) != 0) written = sys_error("flush " + printable(name));
-  if (written && renameat(dir.get(), temporary.c_str(), dir.get(), name.c_str()) != 0) written = sys_error("rename to " + printable(name));
-  if (!written) {
+  auto nameless = open_nameless(dir, mode);
+  if (nameless) H5I_TRY(fill(*nameless, bytes, mode, name));
+  if (!nameless || !give_name(*nameless, dir, temporary)) H5I_TRY(make_named(dir, temporary, bytes, mode, name));
+  if (renameat(dir.get(), temporary.c_str(), dir.get(), name.c_str()) != 0) {
+    Error e = sys_error("rename to " + printable(name));
     unlinkat(dir.get(), temporary.c_str(), 0);
-    return std::move(written).error();
+    return e;
   }
   if (fsync(dir.get()) != 0) return sys_error("flush directory of " + printable(name));
   return {};

@@ -27,7 +27,11 @@ Result<std::string> read_all(const UniqueFd& fd, uint64_t limit);
 Result<void> write_all(const UniqueFd& fd, std::string_view bytes);
 // Reads a regular file beneath `dir`. A fifo or device in its place is refused without waiting for it.
 Result<std::string> read_file_beneath(const UniqueFd& dir, const std::string& path, uint64_t limit);
-// Temporary file in `dir`, fsync, rename over `name` (one component), fsync of `dir`.
+// A regular file that has no name yet, so that a death before give_name() leaves nothing. Not every file system has them.
+Result<UniqueFd> open_nameless(const UniqueFd& dir, unsigned mode);
+// One component; an existing `name` is left alone: sys_errno EEXIST.
+Result<void> give_name(const UniqueFd& file, const UniqueFd& dir, const std::string& name);
+// A file of `bytes` beside `name`, flushed, renamed over it (one component); then the directory is flushed.
 Result<void> replace_file(const UniqueFd& dir, const std::string& name, std::string_view bytes, unsigned mode);
 
 struct DirectoryEntry {
