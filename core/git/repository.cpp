@@ -1,6 +1,8 @@
 #include "core/git/repository.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -146,6 +148,8 @@ Result<CommitInfo> Repository::commit(const Oid& id) const {
   for (unsigned i = 0; i < git_commit_parentcount(c.get()); i++) out.parents.push_back(from_git(*git_commit_parent_id(c.get(), i)));
   const char* summary = git_commit_summary(c.get());
   out.summary = summary ? summary : "";
+  const char* message = git_commit_message(c.get());
+  out.message = message ? message : "";
   out.time = git_commit_time(c.get());
   return out;
 }
@@ -290,6 +294,19 @@ Result<void> Repository::set_ref(const std::string& name, const Oid& target, con
   if (error == GIT_ELOCKED) return library_error(Errc::BUSY, printable(name) + " is locked by another program");
   if (error < 0) return library_error(Errc::GIT_FAILED, printable(name) + " cannot be written");
   return {};
+}
+
+void Repository::remove_dead_lock(const std::string& ref) const {
+  constexpr int kLooks = 50;
+  const std::string path = dir_ + "/" + ref + ".lock";
+  struct stat first{}, now{};
+  if (lstat(path.c_str(), &first) != 0) return;
+  for (int look = 0; look < kLooks; look++) {
+    timespec pause{0, 10'000'000};
+    nanosleep(&pause, nullptr);
+    if (lstat(path.c_str(), &now) != 0 || now.st_ino != first.st_ino) return;
+  }
+  unlink(path.c_str());
 }
 
 Result<void> Repository::remove_ref(const std::string& name, const std::optional<Oid>& expected) const {

@@ -20,7 +20,7 @@ namespace h5i::git {
 struct CommitInfo {
   Oid id, tree;
   std::vector<Oid> parents;
-  std::string summary;
+  std::string summary, message;
   int64_t time = 0;
 };
 
@@ -51,6 +51,10 @@ class Repository {
   ~Repository();
 
   const std::string& directory() const { return dir_; }
+
+  // For a ref that only h5i writes, by who holds its box's lock: the ref's lock file goes when nobody lets go of it within a
+  // moment (git's own programs hold it for one). It is what a killed h5i left.
+  void remove_dead_lock(const std::string& ref) const;
 
   // `git_dir` is the work tree's own directory (of a linked work tree it differs from ours).
   Result<Head> head(const std::string& git_dir) const;

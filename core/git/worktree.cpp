@@ -24,6 +24,9 @@ namespace {
 
 constexpr const char* kJournal = "apply.json";
 constexpr uint64_t kMaxJournal = 256u << 20;
+constexpr std::string_view kLockMark = "h5i apply\n";
+constexpr const char* kStaging = "h5i-apply.";
+constexpr size_t kIdLength = 26;
 
 std::string parent_of(const std::string& path) {
   size_t slash = path.rfind('/');
@@ -112,7 +115,7 @@ struct Journal {
 Result<std::string> make_staging(const WorkTree& at) {
   struct stat git{}, work{};
   if (stat(at.git_dir.c_str(), &git) != 0 || stat(at.work_dir.c_str(), &work) != 0) return sys_error("stat the work tree");
-  std::string path = (git.st_dev == work.st_dev ? at.git_dir + "/h5i-apply." : at.work_dir + "/.h5i-apply.") + H5I_TRY(new_session_id()).value;
+  std::string path = (git.st_dev == work.st_dev ? at.git_dir + "/" + kStaging : at.work_dir + "/." + kStaging) + H5I_TRY(new_session_id()).value;
   if (mkdir(path.c_str(), 0700) != 0) return sys_error("make " + printable(path));
   return path;
 }
@@ -160,21 +163,31 @@ Result<void> stage_index(const std::string& git_dir, const std::string& staging,
   return {};
 }
 
-// The lock that git itself takes for the index.
+// The lock that git itself takes for the index. Ours says so, and gets its name when it does: who holds the ApplyLock and
+// finds one knows that its owner is dead.
 class IndexLock {
  public:
   static Result<IndexLock> take(const std::string& git_dir) {
-    IndexLock lock;
-    lock.path_ = git_dir + "/index.lock";
-    UniqueFd fd(open(lock.path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
-    if (!fd) {
-      std::string path = std::move(lock.path_);
-      lock.path_.clear();
-      if (errno == EEXIST) return make_error(Errc::BUSY, "the index is locked by another git program", printable(path), "wait for it; remove the file when none runs");
-      return sys_error("lock the index");
+    UniqueFd dir = H5I_TRY(os::open_directory(git_dir));
+    auto file = os::open_nameless(dir, 0644);
+    if (file) {
+      H5I_TRY(os::write_all(*file, kLockMark));
+      auto named = os::give_name(*file, dir, kName);
+      if (named) return IndexLock(git_dir);
+      if (named.error().sys_errno == EEXIST) return held(git_dir);
     }
+    UniqueFd fd(openat(dir.get(), kName, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+    if (!fd && errno == EEXIST) return held(git_dir);
+    if (!fd) return sys_error("lock the index");
+    IndexLock lock(git_dir);
+    H5I_TRY(os::write_all(fd, kLockMark));
     return lock;
   }
+  static bool is_ours(const UniqueFd& git_dir) {
+    auto text = os::read_file_beneath(git_dir, kName, kLockMark.size());
+    return text && *text == kLockMark;
+  }
+  static void remove(const UniqueFd& git_dir) { unlinkat(git_dir.get(), kName, 0); }
   IndexLock(IndexLock&& o) noexcept : path_(std::exchange(o.path_, {})) {}
   IndexLock(const IndexLock&) = delete;
   ~IndexLock() { release(); }
@@ -185,9 +198,39 @@ class IndexLock {
   void leave() { path_.clear(); }
 
  private:
-  IndexLock() = default;
+  static constexpr const char* kName = "index.lock";
+  explicit IndexLock(const std::string& git_dir) : path_(git_dir + "/" + kName) {}
+  static Error held(const std::string& git_dir) {
+    return make_error(Errc::BUSY, "the index is locked by another git program", printable(git_dir) + "/" + kName, "wait for it; remove the file when none runs");
+  }
   std::string path_;
 };
+
+// What a death before the journal left, the index's lock and new files that nothing leads to, is cleared by who has the
+// ApplyLock. `staging`: how the names of staging folders begin in `where`.
+std::vector<std::string> unfinished(const UniqueFd& where, const std::string& staging) {
+  std::vector<std::string> out;
+  auto entries = os::list_directory(where);
+  if (!entries) return out;
+  for (const os::DirectoryEntry& e : *entries)
+    if (e.name.starts_with(staging) && e.name.size() == staging.size() + kIdLength) out.push_back(e.name);
+  return out;
+}
+
+bool looks_unfinished(const std::string& git_dir) {
+  auto dir = os::open_directory(git_dir);
+  return dir && (IndexLock::is_ours(*dir) || !unfinished(*dir, kStaging).empty());
+}
+
+void clear_unfinished(const std::string& git_dir, const std::string& work_dir = "") {
+  if (auto dir = os::open_directory(git_dir)) {
+    if (IndexLock::is_ours(*dir)) IndexLock::remove(*dir);
+    for (const std::string& name : unfinished(*dir, kStaging)) (void)os::remove_tree(*dir, name).ok();
+  }
+  if (work_dir.empty()) return;
+  if (auto dir = os::open_directory(work_dir))
+    for (const std::string& name : unfinished(*dir, "." + std::string(kStaging))) (void)os::remove_tree(*dir, name).ok();
+}
 
 // ---- what must hold before anything changes
 
@@ -273,6 +316,15 @@ Result<UniqueFd> h5i_dir(const std::string& common_dir) {
   return os::make_directories_beneath(common, "h5i", 0700);
 }
 
+// The library writes the new id into the ref's lock file before it renames it. One that is empty or holds that very id while
+// the journal is there was left by the death that the journal tells of.
+void remove_branch_lock(const std::string& common_dir, const Journal& j) {
+  auto common = os::open_directory(common_dir);
+  if (!common) return;
+  auto text = os::read_file_beneath(*common, j.branch + ".lock", 256);
+  if (text && (text->empty() || text->starts_with(j.new_commit.hex()))) unlinkat(common->get(), (j.branch + ".lock").c_str(), 0);
+}
+
 Result<void> drop_journal(const UniqueFd& dir) {
   if (unlinkat(dir.get(), kJournal, 0) != 0 && errno != ENOENT) return sys_error("remove the record of the apply");
   if (fsync(dir.get()) != 0) return sys_error("flush");
@@ -315,6 +367,7 @@ Result<ApplyLock> ApplyLock::acquire(const std::string& common_dir) {
 
 Result<void> move_branch(const Repository& repo, const WorkTree& at, const BranchUpdate& u, const Identity& who) {
   UniqueFd journal_dir = H5I_TRY(h5i_dir(repo.directory())), work = H5I_TRY(os::open_directory(at.work_dir));
+  clear_unfinished(at.git_dir, at.work_dir);
   IndexLock index_lock = H5I_TRY(IndexLock::take(at.git_dir));
   H5I_TRY(check_targets(work, u.changes));
   Journal j;
@@ -376,11 +429,16 @@ Result<void> move_branch(const Repository& repo, const WorkTree& at, const Branc
 
 Result<void> finish_interrupted(const Repository& repo) {
   UniqueFd dir = H5I_TRY(h5i_dir(repo.directory()));
-  if (faccessat(dir.get(), kJournal, F_OK, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  bool journal = faccessat(dir.get(), kJournal, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!journal && !looks_unfinished(repo.directory())) return {};
   auto lock = ApplyLock::acquire(repo.directory());
   if (!lock) return lock.error().code == Errc::BUSY ? Result<void>{} : Result<void>(std::move(lock).error());
   auto text = os::read_file_beneath(dir, kJournal, kMaxJournal);
-  if (!text) return text.error().sys_errno == ENOENT ? Result<void>{} : Result<void>(std::move(text).error());
+  if (!text && text.error().sys_errno == ENOENT) {
+    clear_unfinished(repo.directory());
+    return {};
+  }
+  if (!text) return std::move(text).error();
   Journal j = H5I_TRY(Journal::from(*text));
   std::optional<Oid> now = H5I_TRY(repo.ref(j.branch));
   struct stat st{};
@@ -388,6 +446,7 @@ Result<void> finish_interrupted(const Repository& repo) {
   if (now && *now == j.new_commit && staged) H5I_TRY(carry_out(j, true));
   if (staged) unlink((j.git_dir + "/index.lock").c_str());  // ours: taken before the staging folder was made, left by the death
   remove_staging(j.staging);
+  remove_branch_lock(repo.directory(), j);
   return drop_journal(dir);
 }
 
