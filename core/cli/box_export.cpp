@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -148,6 +149,26 @@ std::string report_of(const IdleBox& box, const Review& review, const Told& told
   return out;
 }
 
+// The folder that becomes the output, locked while it is made: one that is not locked was left by a death.
+struct Aside {
+  UniqueFd dir;
+  std::string name;
+};
+Result<Aside> make_aside(const Target& target) {
+  const std::string prefix = "." + target.name + ".h5i-export.";
+  for (const os::DirectoryEntry& e : H5I_TRY(os::list_directory(target.parent))) {
+    if (!e.name.starts_with(prefix)) continue;
+    auto dead = os::open_directory_beneath(target.parent, e.name);
+    if (dead && flock(dead->get(), LOCK_EX | LOCK_NB) == 0) (void)os::remove_tree(target.parent, e.name).ok();
+  }
+  Aside out;
+  out.name = prefix + H5I_TRY(new_session_id()).value;
+  if (mkdirat(target.parent.get(), out.name.c_str(), 0755) != 0) return sys_error("make the output directory");
+  out.dir = H5I_TRY(os::open_directory_beneath(target.parent, out.name));
+  if (flock(out.dir.get(), LOCK_EX | LOCK_NB) != 0) return sys_error("lock the output directory");
+  return out;
+}
+
 Result<void> export_box(Context& ctx, const Parsed& p) {
   if (p.get("--output").empty()) return make_error(Errc::USAGE, "no output directory was named", "--output DIR is missing", "h5i box export BOX --output DIR");
   IdleBox box = H5I_TRY(open_idle_box(p.arguments[0], "box export"));
@@ -158,8 +179,9 @@ Result<void> export_box(Context& ctx, const Parsed& p) {
   Review review = H5I_TRY(review_box(box, p.has("--keep-links")));
   H5I_TRY(refuse_violations(box, review));
 
-  std::string temporary = "." + target.name + "." + H5I_TRY(new_session_id()).value;
-  if (mkdirat(target.parent.get(), temporary.c_str(), 0755) != 0) return sys_error("make the output directory");
+  Aside aside = H5I_TRY(make_aside(target));
+  const std::string& temporary = aside.name;
+  const UniqueFd& out = aside.dir;
   struct Undo {
     const UniqueFd& parent;
     std::string name;
@@ -167,8 +189,6 @@ Result<void> export_box(Context& ctx, const Parsed& p) {
       if (!name.empty()) (void)os::remove_tree(parent, name).ok();
     }
   } undo{target.parent, temporary};
-  UniqueFd out = H5I_TRY(os::open_directory_beneath(target.parent, temporary));
-
   uint64_t added = 0, removed = 0;
   std::vector<std::string> odd, secrets;
   {

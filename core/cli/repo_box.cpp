@@ -30,6 +30,17 @@ Result<git::Repository> repository_of(const session::BoxEntry& entry, const sess
   return open_host_repository(at, user);
 }
 
+std::string log_ref(const BoxName& n) { return "refs/h5i/log/" + n.agent + "/" + n.slug; }
+
+// A box that is not found may be one that a killed rm had begun to take away.
+void sweep_around(const session::UserDirs& dirs, const git::UserConfig& user) {
+  (void)sweep_leftovers(dirs.state + "/boxes", nullptr).ok();
+  auto at = session::find_repository(current_directory());
+  if (!at) return;
+  auto repo = open_host_repository(*at, user);
+  if (repo) (void)sweep_leftovers(at->common_dir + "/h5i/boxes", &*repo).ok();
+}
+
 gate::Limits limits_of(const policy::HostPolicy& host) {
   gate::Limits out;
   auto set = [&](const char* key, uint64_t& value) {
@@ -79,7 +90,9 @@ Error gate_error(const std::vector<gate::Violation>& violations, const std::stri
 Result<IdleBox> open_idle_box(const std::string& text, const std::string& verb) {
   session::UserDirs dirs = H5I_TRY(session::UserDirs::from_environment());
   git::UserConfig user = user_config();
-  session::BoxEntry entry = H5I_TRY(session::find_box(text, current_directory(), dirs));
+  auto found = session::find_box(text, current_directory(), dirs);
+  if (!found && found.error().code == Errc::BOX_NOT_FOUND) sweep_around(dirs, user);
+  session::BoxEntry entry = H5I_TRY(std::move(found));
   auto swept = session::sweep_box(entry, session::cleanup_tier);
   if (!swept && swept.error().code != Errc::BOX_BUSY) return std::move(swept).error();
   session::BoxLock lock = H5I_TRY(session::BoxLock::acquire(entry.paths, verb));
@@ -88,6 +101,8 @@ Result<IdleBox> open_idle_box(const std::string& text, const std::string& verb) 
   Json policy = H5I_TRY(session::load_policy(entry.paths, m));
   git::Repository repo = H5I_TRY(repository_of(entry, m, user));
   if (!m.repo_git_dir.empty()) H5I_TRY(git::finish_interrupted(repo));
+  for (const std::string& ref : {m.branch, m.base_ref, log_ref(m.name)})
+    if (!ref.empty()) repo.remove_dead_lock(ref);
   std::string agent_dir = entry.paths.dir.substr(0, entry.paths.dir.rfind('/'));
   H5I_TRY(sweep_leftovers(agent_dir.substr(0, agent_dir.rfind('/')), m.repo_git_dir.empty() ? nullptr : &repo));
   git::Identity who = H5I_TRY(git::commit_identity(m.repo_git_dir, user));
@@ -153,8 +168,7 @@ Result<bool> seal_and_publish(const IdleBox& box, std::string* why) {
     if (why) *why = published.error().what + ": " + published.error().evidence;
     return false;
   }
-  const BoxName& n = box.manifest.name;
-  std::string ref = "refs/h5i/log/" + n.agent + "/" + n.slug;
+  std::string ref = log_ref(box.manifest.name);
   git::Tree tree;
   tree.push_back({"host.pub", git::kFile, H5I_TRY(box.repo.write_blob(published->public_key_bytes))});
   tree.push_back({"log.jsonl.seal", git::kFile, H5I_TRY(box.repo.write_blob(published->seal_bytes))});
@@ -166,7 +180,7 @@ Result<bool> seal_and_publish(const IdleBox& box, std::string* why) {
     if (info.tree == id) return true;
     parents.push_back(*before);
   }
-  git::Oid commit = H5I_TRY(box.repo.write_commit(id, parents, box.who, "Head of the log of box " + n.str() + "\n", realtime_ns() / 1000000000));
+  git::Oid commit = H5I_TRY(box.repo.write_commit(id, parents, box.who, "Head of the log of box " + box.name() + "\n", realtime_ns() / 1000000000));
   H5I_TRY(box.repo.set_ref(ref, commit, before, box.who, "h5i: signed head"));
   return true;
 }
@@ -197,6 +211,24 @@ Result<std::string> content_after(const UniqueFd& work, const git::Change& c) {
   return gate::read_scanned(work, {c.path, c.new_mode, c.new_oid}, UINT64_MAX);
 }
 
+namespace {
+
+std::string trailers_of(const IdleBox& box) {
+  const session::Manifest& m = box.manifest;
+  return "\nH5i-Box: " + box.name() + "\nH5i-Tier: " + m.tier + "\nH5i-Policy: " + m.policy_digest.value + "\n";
+}
+
+// What the branch holds when a death came between it and the manifest: a proposal of this box that nobody was told of.
+Result<std::optional<git::Oid>> unrecorded_proposal(const IdleBox& box, const git::Oid& base) {
+  std::optional<git::Oid> now = H5I_TRY(box.repo.ref(box.manifest.branch));
+  if (!now || *now == base || now->hex() == box.manifest.proposed_commit) return std::optional<git::Oid>{};
+  git::CommitInfo info = H5I_TRY(box.repo.commit(*now));
+  bool ours = info.parents == std::vector<git::Oid>{base} && info.message.ends_with(trailers_of(box));
+  return ours ? now : std::optional<git::Oid>{};
+}
+
+}  // namespace
+
 Result<Proposed> propose_box(IdleBox& box, const Review& review, const std::string& message) {
   H5I_TRY(refuse_violations(box, review));
   session::Manifest& m = box.manifest;
@@ -221,10 +253,11 @@ Result<Proposed> propose_box(IdleBox& box, const Review& review, const std::stri
     }
   }
   std::string text = message.empty() ? "Changes of box " + box.name() + "\n" : message + (message.back() == '\n' ? "" : "\n");
-  text += "\nH5i-Box: " + box.name() + "\nH5i-Tier: " + m.tier + "\nH5i-Policy: " + m.policy_digest.value + "\n";
+  text += trailers_of(box);
   out.commit = H5I_TRY(box.repo.write_commit(out.tree, {*base}, box.who, text, realtime_ns() / 1000000000));
   H5I_TRY(box.repo.flush_objects());
   std::optional<git::Oid> expected = before ? before : base;
+  if (auto lost = H5I_TRY(unrecorded_proposal(box, *base))) expected = lost;
   H5I_TRY(box.repo.set_ref(m.branch, out.commit, expected, box.who, "h5i box propose"));
   json::Array handoffs;
   for (const gate::Handoff& h : review.handoffs) handoffs.push_back(to_json(h));

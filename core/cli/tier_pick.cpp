@@ -1,5 +1,6 @@
 #include "core/cli/tier_pick.hpp"
 
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,11 +22,19 @@ class TrialBox {
     t.parent_ = H5I_TRY(session::make_private_directory(dirs.cache + "/trial"));
     t.name_ = H5I_TRY(new_session_id()).value;
     t.paths_.dir = dirs.cache + "/trial/" + t.name_;
-    for (const char* d : {"", "/work", "/work/.git", "/git", "/spool", "/private"})
+    while (flock(t.parent_.get(), LOCK_EX) != 0)  // a folder and its lock are made together
+      if (errno != EINTR) return sys_error("lock " + dirs.cache + "/trial");
+    t.clear_dead();
+    if (mkdir(t.paths_.dir.c_str(), 0700) != 0) return sys_error("make " + t.paths_.dir);
+    t.held_ = H5I_TRY(os::open_directory_beneath(t.parent_, t.name_));
+    if (flock(t.held_.get(), LOCK_EX | LOCK_NB) != 0) return sys_error("lock " + t.paths_.dir);
+    flock(t.parent_.get(), LOCK_UN);
+    for (const char* d : {"/work", "/work/.git", "/git", "/spool", "/private"})
       if (mkdir((t.paths_.dir + d).c_str(), 0700) != 0) return sys_error("make " + t.paths_.dir);
     return t;
   }
-  TrialBox(TrialBox&& o) noexcept : parent_(std::move(o.parent_)), name_(std::exchange(o.name_, {})), paths_(std::move(o.paths_)) {}
+  TrialBox(TrialBox&& o) noexcept
+      : parent_(std::move(o.parent_)), held_(std::move(o.held_)), name_(std::exchange(o.name_, {})), paths_(std::move(o.paths_)) {}
   ~TrialBox() {
     if (!name_.empty()) (void)os::remove_tree(parent_, name_).ok();
   }
@@ -33,7 +42,16 @@ class TrialBox {
 
  private:
   TrialBox() = default;
-  UniqueFd parent_;
+  // Each is locked by who uses it: one that is not was left by a death.
+  void clear_dead() const {
+    auto entries = os::list_directory(parent_);
+    if (!entries) return;
+    for (const os::DirectoryEntry& e : *entries) {
+      auto dir = os::open_directory_beneath(parent_, e.name);
+      if (dir && flock(dir->get(), LOCK_EX | LOCK_NB) == 0) (void)os::remove_tree(parent_, e.name).ok();
+    }
+  }
+  UniqueFd parent_, held_;
   std::string name_;
   session::BoxPaths paths_;
 };
