@@ -245,6 +245,9 @@ void HostProcess::kill() {
 // With its host gone the spawner kills what it spawned and ends; as a subreaper we are its parent now, and of whatever else
 // a plugin left running.
 void HostProcess::end_orphans() {
+  siginfo_t info{};
+  // Stopped, it would not end. A child that was not reaped yet, so its number is its own.
+  if (spawner_pid_ > 0 && waitid(P_PID, static_cast<id_t>(spawner_pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0) ::kill(spawner_pid_, SIGCONT);
   if (spawner_pid_ > 0 && !reap_within(spawner_pid_, kSpawnerEndTimeoutMs)) end_child(spawner_pid_);
   spawner_pid_ = -1;
   // Killing one may hand us its children.

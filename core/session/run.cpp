@@ -393,6 +393,8 @@ class Run {
   Result<Supervised> execute() {
     budget_.left = static_cast<uint64_t>(std::max<int64_t>(0, policy_["profile"]["resources"]["output"].integer(64 << 20)));
     spawn::SpawnWatch watch(host_->take_spawner());
+    // Also there, because this process can be stopped (^Z), and time goes on.
+    if (deadline_ns_ != INT64_MAX) H5I_TRY(watch.set_deadline(deadline_ns_));
     if (options_.shell) H5I_TRY(prepare_terminal(watch));
     else H5I_TRY(prepare_pipes(watch));
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <memory>
 
+#include "core/os/pidfd.hpp"
 #include "h5i/tier.h"
 
 namespace h5i::session {
@@ -133,6 +134,8 @@ class Supervisor {
                                                           : H5I_OUTCOME_VIOLATION;
     (void)in_.host->cancel();
     if (!watch_closed_) (void)in_.watch->kill_all(why);
+    // A spawner that is stopped kills nobody. Its init is everything in its namespace.
+    if (ready_.has_init && box_pidfd_) (void)os::pidfd_signal(box_pidfd_.get(), SIGKILL);
     kill_until_ = after(kKillMs);
   }
 
@@ -253,6 +256,7 @@ class Supervisor {
         if (!seen_ || e->handle != handle_) break;  // a canary's
         ended_ = std::move(e->result);
         gate_.reset();
+        if (!forced_ && ended_->status == H5I_OUTCOME_TIMEOUT) in_.killed("deadline", 0);  // the spawner's clock; ours stood still
         if (!host_done() && !kill_until_) kill_until_ = after(in_.host->timeouts().cleanup);
         break;
       case What::closed:

@@ -122,6 +122,13 @@ Result<void> SpawnWatch::kill_all(uint32_t outcome) {
   return send(channel_.get(), m);
 }
 
+Result<void> SpawnWatch::set_deadline(int64_t until_ns) {
+  Message m;
+  m.kind = Kind::deadline;
+  m.until_ns = until_ns;
+  return send(channel_.get(), m);
+}
+
 Result<void> SpawnWatch::signal(int number) {
   Message m;
   m.kind = Kind::signal;

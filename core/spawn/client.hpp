@@ -69,6 +69,8 @@ class SpawnWatch {
   Result<void> give_stdio(int in, int out, int err, bool pty);
   // `outcome` (H5I_OUTCOME_TIMEOUT, _CANCELLED, _VIOLATION) is what the ended event will say.
   Result<void> kill_all(uint32_t outcome);
+  // Monotonic. The spawner keeps it too, a little later than the core, which may be stopped then: H5I_OUTCOME_TIMEOUT.
+  Result<void> set_deadline(int64_t until_ns);
   Result<void> signal(int number);
 
   struct Event {

@@ -49,6 +49,7 @@ bool known(uint16_t k) {
     case Kind::stdio:
     case Kind::kill_all:
     case Kind::signal:
+    case Kind::deadline:
     case Kind::started:
     case Kind::refused:
     case Kind::done:
@@ -126,6 +127,7 @@ std::string encode(const Message& m) {
   if (has_result(m.kind)) body = result_bytes(m.result);
   if (m.kind == Kind::refused) body = m.text.substr(0, kMaxText);
   if (m.kind == Kind::workload) body = m.text;
+  if (m.kind == Kind::deadline) put(body, m.until_ns);
   if (m.kind == Kind::denial) {
     Denial d = m.result.denials.empty() ? Denial{} : m.result.denials[0];
     put(body, DenialBody{d.syscall, d.err, d.count});
@@ -162,6 +164,8 @@ Result<Message> decode(std::string_view packet) {
     DenialBody d;
     if (packet.size() != sizeof d || !take(packet, &d)) return bad("malformed denial");
     m.result.denials.push_back({d.syscall, d.err, d.count});
+  } else if (m.kind == Kind::deadline) {
+    if (packet.size() != sizeof m.until_ns || !take(packet, &m.until_ns) || m.until_ns <= 0) return bad("malformed deadline");
   } else if (!packet.empty()) {
     return bad("a body where none belongs");
   }

@@ -18,6 +18,7 @@ enum class Kind : uint16_t {
   stdio = 10,     // fds: stdin, stdout, stderr; body: StdioBody. Before the workload is started
   kill_all = 11,  // body: KillBody; everything, and nothing new is started
   signal = 12,    // body: SignalBody, to the workload's process group
+  deadline = 13,  // body: monotonic nanoseconds; everything is killed then, should the core not have asked before
   // spawner -> host process
   started = 20,  // handle
   refused = 21,  // text: what; body: RefusedBody
@@ -56,6 +57,7 @@ struct Message {
   uint32_t what = 0;   // start: H5I_SPAWN_*; kill, kill_all: H5I_OUTCOME_*; signal: number; workload: init's pid;
                        // stdio: 1 when it is the slave of a pty; refused: Errc
   uint32_t extra = 0;  // workload: 1 when the pidfd is of h5i-init
+  int64_t until_ns = 0;  // deadline
   std::string text;  // refused: what; workload: canonical_digest() of the plan document that is executed, 64 hex digits
   SpawnResult result;  // done, ended; denial: result.denials[0]
 };

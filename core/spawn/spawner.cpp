@@ -42,6 +42,7 @@ namespace {
 constexpr size_t kMaxRuns = 32;           // at once, of one host process
 constexpr size_t kMaxHelper = 32u << 20;  // bytes of h5i-init or h5i-canary
 constexpr size_t kMaxQueued = 256;        // messages that the other end did not read; then denials are only counted
+constexpr int64_t kCoreFirstNs = 200'000'000;  // a core that is not stopped ends the run at its deadline itself, and records it
 constexpr int kFirstFd = 10;              // child.hpp: descriptors below are places, not sources
 
 // One thing that was started: the process that clone3 made (h5i-init, or the workload where the plan has no init).
@@ -135,6 +136,8 @@ class Spawner {
   void on_listener(Run& run);
   void finish(Run& run);
   void compose(Run& run);
+  int poll_timeout_ms() const;
+  void on_time();
   bool end_orderly();
 
   Channel host_, core_;
@@ -144,6 +147,7 @@ class Spawner {
   bool pty_ = false, workload_started_ = false;
   bool stopped_ = false;  // the core ended the session: nothing new is started
   bool closing_ = false;
+  int64_t deadline_ns_ = INT64_MAX;  // monotonic
   uint64_t last_handle_ = 0;
   std::vector<std::unique_ptr<Run>> runs_;
 };
@@ -203,6 +207,9 @@ bool Spawner::from_core() {
     case Kind::kill_all:
       stopped_ = true;
       kill_everything(m->what);
+      return true;
+    case Kind::deadline:
+      deadline_ns_ = m->until_ns > INT64_MAX - kCoreFirstNs ? INT64_MAX : m->until_ns + kCoreFirstNs;
       return true;
     case Kind::signal:
       for (auto& run : runs_) {
@@ -598,6 +605,19 @@ bool Spawner::end_orderly() {
   return walk.complete;
 }
 
+int Spawner::poll_timeout_ms() const {
+  if (deadline_ns_ == INT64_MAX) return -1;
+  int64_t left = (deadline_ns_ - monotonic_ns()) / 1000000 + 1;
+  return static_cast<int>(std::clamp<int64_t>(left, 0, 3600000));
+}
+
+void Spawner::on_time() {
+  if (deadline_ns_ == INT64_MAX || monotonic_ns() < deadline_ns_) return;
+  deadline_ns_ = INT64_MAX;
+  stopped_ = true;
+  kill_everything(H5I_OUTCOME_TIMEOUT);
+}
+
 int Spawner::serve() {
   while (!closing_) {
     std::vector<pollfd> q;
@@ -608,7 +628,7 @@ int Spawner::serve() {
     for (const auto& run : runs_)
       for (int fd : {run->report.get(), run->control.get(), run->output.get(), run->listener.get()})
         add(fd);  // -1: skipped
-    if (poll(q.data(), q.size(), -1) < 0 && errno != EINTR) break;
+    if (poll(q.data(), q.size(), poll_timeout_ms()) < 0 && errno != EINTR) break;
     constexpr short kIn = POLLIN | POLLHUP | POLLERR;
     if (q[1].revents & POLLOUT) host_.flush();
     if (q[2].revents & POLLOUT) core_.flush();
@@ -624,6 +644,7 @@ int Spawner::serve() {
         run.listener.reset();  // no process has the filter any more
     }
     if (q[0].revents) on_signal();
+    on_time();
     for (auto& run : runs_)
       if (run->ended) finish(*run);
     runs_.erase(std::remove_if(runs_.begin(), runs_.end(), [](auto& r) { return r->ended; }), runs_.end());

@@ -96,6 +96,23 @@ KERNEL_TEST("a running tree that ignores signals is gone within a second of the 
   }
 }
 
+KERNEL_TEST("the spawner keeps the deadline that the core told it, whatever became of the core", "[spawn][life]") {
+  for (bool confined : {true, false}) {
+    Json p = confined ? confined_plan(k) : without_namespaces(k);
+    set_shell(p, "sleep 300");
+    Session s;
+    const int64_t until = monotonic_ns() + 500'000'000;
+    KCHECK(s.watch->set_deadline(until));
+    Outcome o = s.run(p);  // the core of this test asks for nothing more
+    KCHECK_SAYS(o.result.status == H5I_OUTCOME_TIMEOUT, o.text());
+    KCHECK(monotonic_ns() >= until);
+    // Nothing more is started in a session that is over.
+    auto late = s.client->start(json::canonical(p), H5I_SPAWN_WORKLOAD);
+    KCHECK(!late);
+    KCHECK(s.end() == 0);
+  }
+}
+
 KERNEL_TEST("when the host process or the core closes, the box dies and the spawner leaves", "[spawn][life]") {
   for (bool core : {true, false})
     for (bool confined : {true, false}) {
