@@ -107,6 +107,7 @@ Result<IdleBox> open_idle_box(const std::string& text, const std::string& verb) 
   H5I_TRY(sweep_leftovers(agent_dir.substr(0, agent_dir.rfind('/')), m.repo_git_dir.empty() ? nullptr : &repo));
   git::Identity who = H5I_TRY(git::commit_identity(m.repo_git_dir, user));
   UniqueFd dir = H5I_TRY(os::open_directory(entry.paths.dir));
+  os::remove_dead_files(dir);
   UniqueFd work = H5I_TRY(os::open_directory_beneath(dir, "work"));
   IdleBox box{std::move(dirs), std::move(user), std::move(entry), std::move(lock), std::move(m), std::move(policy), std::move(repo), std::move(who), std::move(dir), std::move(work)};
   H5I_TRY(finish_rebase(box));

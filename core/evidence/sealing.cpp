@@ -10,6 +10,7 @@
 #include "core/base/text.hpp"
 #include "core/evidence/chain.hpp"
 #include "core/evidence/files.hpp"
+#include "core/os/beneath.hpp"
 
 namespace h5i::evidence {
 namespace {
@@ -45,6 +46,7 @@ Result<void> flush_log(const std::string& path) {
 Result<void> store(const Seal& seal, const std::string& log_path, const std::string& state_dir) {
   std::string kept = kept_seal_path(state_dir, seal.log_id);
   H5I_TRY(make_directories(parent_directory(kept)));
+  if (auto seals = os::open_directory(parent_directory(kept))) os::remove_dead_files(*seals);
   H5I_TRY(replace_file(kept, seal.to_bytes(), 0600));
   return replace_file(seal_path(log_path), seal.to_bytes(), 0600);
 }

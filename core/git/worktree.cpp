@@ -429,6 +429,7 @@ Result<void> move_branch(const Repository& repo, const WorkTree& at, const Branc
 
 Result<void> finish_interrupted(const Repository& repo) {
   UniqueFd dir = H5I_TRY(h5i_dir(repo.directory()));
+  os::remove_dead_files(dir);
   bool journal = faccessat(dir.get(), kJournal, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
   if (!journal && !looks_unfinished(repo.directory())) return {};
   auto lock = ApplyLock::acquire(repo.directory());

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -152,6 +153,8 @@ Result<void> give_name(const UniqueFd& file, const UniqueFd& dir, const std::str
 
 namespace {
 
+constexpr size_t kIdLength = 26;
+
 Result<void> fill(const UniqueFd& fd, std::string_view bytes, unsigned mode, const std::string& name) {
   H5I_TRY(write_all(fd, bytes));
   if (fchmod(fd.get(), mode) != 0) return sys_error("set the mode of " + printable(name));
@@ -159,21 +162,48 @@ Result<void> fill(const UniqueFd& fd, std::string_view bytes, unsigned mode, con
   return {};
 }
 
-// Made under its name at once: where there are no files without one, and where /proc is covered.
-Result<void> make_named(const UniqueFd& dir, const std::string& temporary, std::string_view bytes, unsigned mode, const std::string& name) {
+// A file by the name `temporary`, locked from before it had that name: who can lock it knows that its writer is dead.
+Result<UniqueFd> make_temporary(const UniqueFd& dir, const std::string& temporary, std::string_view bytes, unsigned mode, const std::string& name) {
+  if (auto fd = open_nameless(dir, mode)) {
+    (void)flock(fd->get(), LOCK_EX | LOCK_NB);
+    H5I_TRY(fill(*fd, bytes, mode, name));
+    if (give_name(*fd, dir, temporary)) return fd;
+  }
+  // No files without a name on this file system, or /proc is covered.
   UniqueFd fd = H5I_TRY(open_beneath(dir, temporary, O_WRONLY | O_CREAT | O_EXCL, mode));
+  (void)flock(fd.get(), LOCK_EX | LOCK_NB);
   auto filled = fill(fd, bytes, mode, name);
-  if (!filled) unlinkat(dir.get(), temporary.c_str(), 0);
-  return filled;
+  if (filled) return fd;
+  unlinkat(dir.get(), temporary.c_str(), 0);
+  return std::move(filled).error();
+}
+
+bool is_temporary(const std::string& name) {
+  size_t dot = name.rfind('.');
+  return name[0] == '.' && dot > 1 && dot != std::string::npos && name.size() == dot + 1 + kIdLength &&
+         name.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz", dot + 1) == std::string::npos;
 }
 
 }  // namespace
 
+std::vector<std::string> remove_dead_files(const UniqueFd& dir) {
+  std::vector<std::string> removed;
+  auto entries = list_directory(dir);
+  if (!entries) return removed;
+  for (const DirectoryEntry& e : *entries) {
+    if (!is_temporary(e.name)) continue;
+    auto fd = open_beneath(dir, e.name, O_RDONLY | O_NONBLOCK);
+    struct stat st{};
+    // An empty one may have been made this moment, by its name and without its lock yet.
+    if (!fd || fstat(fd->get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) continue;
+    if (flock(fd->get(), LOCK_EX | LOCK_NB) == 0 && unlinkat(dir.get(), e.name.c_str(), 0) == 0) removed.push_back(e.name);
+  }
+  return removed;
+}
+
 Result<void> replace_file(const UniqueFd& dir, const std::string& name, std::string_view bytes, unsigned mode) {
   std::string temporary = "." + name + "." + H5I_TRY(new_session_id()).value;
-  auto nameless = open_nameless(dir, mode);
-  if (nameless) H5I_TRY(fill(*nameless, bytes, mode, name));
-  if (!nameless || !give_name(*nameless, dir, temporary)) H5I_TRY(make_named(dir, temporary, bytes, mode, name));
+  UniqueFd held = H5I_TRY(make_temporary(dir, temporary, bytes, mode, name));
   if (renameat(dir.get(), temporary.c_str(), dir.get(), name.c_str()) != 0) {
     Error e = sys_error("rename to " + printable(name));
     unlinkat(dir.get(), temporary.c_str(), 0);

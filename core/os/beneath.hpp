@@ -34,6 +34,9 @@ Result<void> give_name(const UniqueFd& file, const UniqueFd& dir, const std::str
 // A file of `bytes` beside `name`, flushed, renamed over it (one component); then the directory is flushed.
 Result<void> replace_file(const UniqueFd& dir, const std::string& name, std::string_view bytes, unsigned mode);
 
+// Files that a replace_file() which died left in `dir`, a directory that only h5i writes; gives back which went.
+std::vector<std::string> remove_dead_files(const UniqueFd& dir);
+
 struct DirectoryEntry {
   std::string name;
   unsigned char type;  // DT_*, DT_UNKNOWN where the file system does not say

@@ -13,6 +13,7 @@
 #include "core/base/text.hpp"
 #include "core/evidence/findings.hpp"
 #include "core/evidence/seal.hpp"
+#include "core/os/beneath.hpp"
 #include "core/os/fs.hpp"
 #include "core/os/pidfd.hpp"
 #include "core/os/syscall_name.hpp"
@@ -113,6 +114,7 @@ class Run {
 
   Result<void> prepare() {
     lock_.emplace(H5I_TRY(BoxLock::acquire(box_.paths, verb_of(options_))));
+    if (auto dir = os::open_directory(box_.paths.dir)) os::remove_dead_files(*dir);
     manifest_ = H5I_TRY(load_manifest(box_.paths));
     policy_ = H5I_TRY(load_policy(box_.paths, manifest_));
     if (manifest_.state == BoxState::ABORTED)
