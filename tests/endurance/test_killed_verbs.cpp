@@ -26,9 +26,10 @@ struct Verb {
 };
 
 // What a verb leaves on purpose: objects, reflogs, the evidence of boxes that are gone, the state of seals.
-// Objects that the library was writing lie about until git's own prune.
+// Folders of refs go when their last ref does, or with the next. Objects that the library was writing lie about until git's own prune.
 bool lasts(const std::string& line) {
   if (line.find("/objects/tmp_object_git2_") != std::string::npos) return true;
+  if (line.rfind("04", 0) == 0 && line.find(" r/.git/refs/") != std::string::npos) return true;
   static const std::regex kLasts(
       "(/objects(/[0-9a-f]{2}(/[0-9a-f]{38})?)?|/logs(/.*)?|/h5i/evidence(/.*)?|/seals/[0-9a-f]+\\.json|/refs/h5i(/evidence)?(/[^.]*)?|/proved/.*\\.json)$");
   return std::regex_search(line, kLasts) && line.find(".lock") == std::string::npos && line.find("tmp") == std::string::npos;
