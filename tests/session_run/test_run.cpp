@@ -181,6 +181,20 @@ TEST_CASE("a plugin that fails in run is named in the receipt, and the box does 
   }
 }
 
+TEST_CASE("a plugin that dies at the moment its box starts is its own crash, whoever sees what first") {
+  for (const char* act : {"run:after-start-crash", "run:after-start-exit"}) {
+    Sandbox s(act);
+    for (int round = 0; round < 50; round++) {
+      INFO(act << " " << round);
+      Ran r = s.run(sh("sleep 60"));
+      CHECK(r.exit_status == 125);
+      if (round % 10 == 0) agrees(s, r, 125);
+      CHECK(r.outcome() == "host-lost");
+      CHECK(r.reason() == "plugin.crashed");
+    }
+  }
+}
+
 TEST_CASE("what the spawner saw decides the outcome, and a plugin that says something else is recorded") {
   for (const char* act : {"run:after-lie", "run:after-crash"}) {
     INFO(act);
