@@ -198,11 +198,25 @@ void show_stage(const Stage& stage, const Request& request, json::Value& plan) {
   plan["landlock"]["rules"].push(Object{{"path", stage.path("rw")}, {"access", handled & ~kDevices}});
 }
 
-std::vector<Dimension> forbidden(const Stage& stage, const Request& request, const Listener& listener) {
+// Whether a grant of the policy shows what lies at `path` on the host: one above the box's own folders does.
+bool granted(const json::Value& plan, const std::string& path) {
+  const json::Array& mounts = plan["mounts"].array();
+  return std::any_of(mounts.begin(), mounts.end(), [&](const json::Value& m) {
+    return m["kind"].string() == "bind" && is_within(path, m["source"].string());
+  });
+}
+
+std::vector<Dimension> forbidden(const Stage& stage, const Request& request, const json::Value& plan,
+                                 const Listener& listener) {
   const std::vector<std::string> no_way = {"ENOENT", "EROFS", "EACCES"};
-  std::vector<Dimension> d = {
-      {"fs.read", {"read", stage.path("hidden")}, {"ENOENT", "EACCES"}, "a file that is not granted"},
-      {"fs.write", {"open", stage.path("hidden"), "rw"}, no_way, "a file that is not granted"},
+  std::vector<Dimension> d;
+  if (granted(plan, stage.path("hidden"))) {
+    d.push_back({"fs.read", {"list", "/sys"}, {"ENOENT", "EACCES"}, "a folder that no profile can grant"});
+  } else {
+    d.push_back({"fs.read", {"read", stage.path("hidden")}, {"ENOENT", "EACCES"}, "a file that is not granted"});
+    d.push_back({"fs.write", {"open", stage.path("hidden"), "rw"}, no_way, "a file that is not granted"});
+  }
+  std::vector<Dimension> more = {
       {"fs.write", {"open", stage.path("ro/file"), "rw"}, no_way, "a file of a read-only grant"},
       {"fs.write", {"chmod", stage.path("ro/file"), "600"}, no_way, "the mode of a file of a read-only grant"},
       {"fs.write", {"utime", stage.path("ro/file")}, no_way, "the times of a file of a read-only grant"},
@@ -225,6 +239,7 @@ std::vector<Dimension> forbidden(const Stage& stage, const Request& request, con
        {"EPERM", "ENOSYS"},
        "the keyring of the login"},
   };
+  d.insert(d.end(), more.begin(), more.end());
   if (!request.host_network && listener.port() != 0)
     d.push_back({"net.mode",
                  {"connect", "tcp", "127.0.0.1", std::to_string(listener.port())},
@@ -369,7 +384,7 @@ sdk::Result<json::Value> verify(const sdk::Host& host, const Request& request, c
     private_proof.markers.push_back(marker);
     private_proof.acts.push_back({"stat", join(join(request.work, p.relative), ".h5i-verify")});
   }
-  std::vector<Dimension> dimensions = forbidden(stage, request, listener);
+  std::vector<Dimension> dimensions = forbidden(stage, request, plan.document, listener);
 
   std::vector<Act> in = positive, out;
   in.insert(in.end(), private_proof.acts.begin(), private_proof.acts.end());

@@ -84,6 +84,18 @@ KERNEL_TEST("verify proves each claim with a control, and leaves nothing behind"
   KCHECK(tier_process::RealHostView().names(box.dir() + "/private/cache/cache").empty());
 }
 
+KERNEL_TEST("a grant above the box's own folders is no breach of the policy that grants it", "[tiers][verify]") {
+  for (const char* field : {"read", "write"}) {
+    TierBox box(k);
+    box.request["paths"]["repo_git"] = box.dir() + "/.git";  // the box lies in the repository, which is granted whole
+    box.profile()["fs"][field].push(box.dir());
+    FakeHost fake;
+    auto v = verified(box, fake);
+    KREQUIRE(v.ok() || (k.say(v.error().text), false));
+    KCHECK_SAYS((*v)["ok"].boolean() && proved(*v, "fs.read") && proved(*v, "fs.write"), json::pretty(*v));
+  }
+}
+
 KERNEL_TEST("verify sees a host that does not confine", "[tiers][verify]") {
   auto refused = [&](std::function<void(json::Value&)> strip, const char* claim) {
     TierBox box(k);
@@ -113,4 +125,11 @@ KERNEL_TEST("verify sees a host that does not confine", "[tiers][verify]") {
       },
       "fs.deny");
   refused([](json::Value& p) { p["rlimits"] = json::Array{}; }, "resources.procs");
+  refused([](json::Value& p) { p["landlock"] = nullptr; }, "fs.write");
+  refused(
+      [](json::Value& p) {
+        if (p["landlock"].is_object())
+          p["landlock"]["rules"] = json::Array{json::Object{{"path", "/"}, {"access", p["landlock"]["handled_fs"]}}};
+      },
+      "fs.read");
 }
