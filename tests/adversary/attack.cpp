@@ -859,7 +859,7 @@ bool waits(const char* name) {
     if (is(w, name)) return true;
   return false;
 }
-constexpr int kReturnsMs = 10000, kNumberMs = 200;
+constexpr int kReturnsMs = 20000, kNumberMs = 3000;
 
 void answer(const char* name, const Words& w, int status, bool blocked) {
   char line[1024];

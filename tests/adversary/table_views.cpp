@@ -137,6 +137,9 @@ std::vector<Try> set_id() {
   }
   add("sys openat -100 s:{work} 0x410002 04755");  // O_TMPFILE
   add("sys mknodat -100 s:{work}/m 0104755 0");
+  // A capability in an attribute is set-user-id by another name: {magic of version 2, permitted 1}.
+  out.push_back(no_control(held("sys setxattr s:{attack-copy} s:security.capability q:0x0000000102000000+0+0 20 0", {"EPERM"}), "", kNeedsRight));
+  out.push_back(no_control(held("sys setxattr s:{attack-copy} s:trusted.h5i s:x 1 0", {"EPERM"}), "this file system has no such attribute", kNeedsRight));
   out.push_back(answers_outside(refused("sys 452 -100 s:{attack-copy} 04755 0", "ENOSYS"), {"did", "ENOSYS"}));
   add("sys openat2 -100 s:{work}/q q:0x41+04755+0 24", "ENOSYS");
   return out;
@@ -229,6 +232,17 @@ std::string granted_socket(const Place& p) {
   return why.find("[policy.granted-socket]") != std::string::npos ? "refused by name" : "not refused: " + why;
 }
 
+// Whatever is sent to the box's first process, the run goes on to its own end.
+std::string first_process(const Place& p) {
+  if (!p.inside()) return p.tries({{"kill", "{victim}", "0"}}).answers[0];
+  std::vector<std::vector<std::string>> all;
+  for (int s = 1; s <= 64; s++)
+    if (s != 32 && s != 33) all.push_back({"kill", "1", std::to_string(s)});
+  all.push_back({"sleep", "0"});
+  Ran r = p.tries(all, 30);
+  return r.status == 0 && r.answers.back() == "did" ? "it goes on" : "status " + std::to_string(r.status);
+}
+
 std::string processes_seen(const Place& p) {
   int n = atoi(p.command({"/bin/sh", "-c", "ls /proc | grep -c '^[0-9]'"}).out.c_str());
   return n <= 0 ? "none" : n < 8 ? "the box's own" : "the host's";
@@ -307,7 +321,7 @@ std::vector<Case> cases_of_views() {
        .what = "SIGSTOP to whoever watches",
        .must = "P",
        .right = "unreachable; the run ends in its time",
-       .tries = {watched("stop everything", {"unreached"}, stop_all)}},
+       .tries = {watched("stop everything", {"unreached"}, stop_all), watched("every signal to the box's first process", {"it goes on"}, first_process)}},
       {.id = "B15",
        .what = "sockets of daemons that act for the user, by path and by abstract name",
        .must = "P",
