@@ -11,7 +11,7 @@
 //     namespace has every mount locked, so no mask can be taken off, and nothing in U2 has a capability over U1's
 //     network, hostname or mounts.
 //  4. all capability sets emptied; no_new_privs, so that no exec brings any back.
-//  5. PDEATHSIG. The kernel clears it when credentials change, so it comes after the last change; then a look at the
+//  5. PDEATHSIG, once more. The kernel clears it when credentials change, so it comes after the last change; then a look at the
 //     parent's pidfd, because a parent that died before the prctl sends nothing.
 //  6. h5i-init takes over pid 1 by descriptor. The workload is its child from here on, and goes no further than its own
 //     set-up before that exec has happened: until then pid 1 is a copy of the spawner, with the session's secrets in
@@ -663,6 +663,9 @@ const char* decimal(long n, char* end) {
   sys(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, raw_arg(&no_signals), 0, sizeof no_signals);
   sys(__NR_umask, 022);
 
+  // First, too: this copy of the spawner holds the spawner's ends of everything, so nobody who waits for the spawner, and
+  // least this process, would see that it died while the maps are waited for. Later changes of ids take it away again.
+  die_with_parent(p, s);
   enter_ids(p, s);
   int self = -1;
   if (p.nested_user) {
