@@ -180,6 +180,51 @@ KERNEL_TEST("kill -9 of the host process or of the spawner leaves no process of 
   }
 }
 
+KERNEL_TEST("a spawner killed the moment it cloned leaves no copy of itself that waits for it", "[spawn][life]") {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  int met = 0;
+  for (int round = 0; round < 200 && met < 20; round++) {
+    int p[2];
+    KREQUIRE(pipe2(p, O_CLOEXEC) == 0);
+    pid_t host = fork();
+    if (host == 0) {
+      Json plan = confined_plan(k);
+      set_shell(plan, "sleep 300");
+      Session s;
+      if (write(p[1], &s.pid, sizeof s.pid) < 0) _exit(1);
+      UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+      (void)s.watch->give_stdio(null.get(), null.get(), null.get(), false);
+      // Ends when the spawner does: its answer is waited for without a limit.
+      _exit(s.client->start(json::canonical(plan), H5I_SPAWN_WORKLOAD) ? 2 : 0);
+    }
+    close(p[1]);
+    pid_t spawner = 0;
+    KREQUIRE(read(p[0], &spawner, sizeof spawner) == sizeof spawner);
+    close(p[0]);
+    const std::string children = "/proc/" + std::to_string(spawner) + "/task/" + std::to_string(spawner) + "/children";
+    pid_t copy = 0;
+    for (int64_t until = monotonic_ns() + 2'000'000'000; copy == 0 && monotonic_ns() < until;)
+      if (auto text = os::read_file(children, 64)) copy = atoi(text->c_str());
+    kill(spawner, SIGKILL);
+    int status = 0;
+    bool ended = false;
+    for (int i = 0; i < 3000 && !ended; i++, usleep(1000)) ended = waitpid(host, &status, WNOHANG) == host;
+    KCHECK(ended);
+    if (!ended) kill(host, SIGKILL);
+    if (ended && WIFEXITED(status) && WEXITSTATUS(status) == 0) met++;  // the answer had not come yet
+    for (int i = 0; i < 3000 && copy != 0 && kill(copy, 0) == 0; i++) {
+      while (waitpid(-1, nullptr, WNOHANG) > 0) {
+      }
+      usleep(1000);
+    }
+    KCHECK(copy == 0 || kill(copy, 0) != 0);
+    if (copy) kill(copy, SIGKILL);
+    while (waitpid(-1, nullptr, 0) > 0) {
+    }
+  }
+  KCHECK(met > 0);
+}
+
 KERNEL_TEST("a pid 1 that is killed from outside takes the box with it and is reported as no orderly end",
             "[spawn][life]") {
   Json p = confined_plan(k);
