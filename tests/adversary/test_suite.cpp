@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "tests/adversary/suite.hpp"
+#include "tests/adversary/world.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace h5i;
@@ -40,6 +40,18 @@ void run_as(const std::string& tier, unsigned uid) {
 }
 
 }  // namespace
+
+TEST_CASE("what the cases act on is gone afterwards, processes too", "[adversary]") {
+  std::string home;
+  {
+    adversary::World w(target("process", geteuid() == 0 ? kOther : 0));
+    home = w.home();
+    CHECK(adversary::processes_with(home) > 0);
+    CHECK(w.changed().empty());
+  }
+  CHECK(adversary::processes_with(home) == 0);
+  CHECK(access(home.c_str(), F_OK) != 0);
+}
 
 TEST_CASE("process stops every case that it must, tried by root", "[adversary]") {
   if (geteuid() == 0) run_as("process", 0);

@@ -249,7 +249,8 @@ void World::start_victim() {
     if (uid_ != 0 && (setgroups(0, nullptr) != 0 || setresgid(uid_, uid_, uid_) != 0 || setresuid(uid_, uid_, uid_) != 0)) _exit(1);
     int null = open("/dev/null", O_RDWR);
     for (int i = 0; i < 3; i++) dup2(null, i);
-    execl(attack.c_str(), attack.c_str(), "sleep", "100000", mark.c_str(), nullptr);
+    // Without a child in between, so that whoever ends the victim ends all of it.
+    execl(attack.c_str(), attack.c_str(), "itself", "sleep", "100000", mark.c_str(), nullptr);
     _exit(1);
   }
   names_["victim"] = std::to_string(victim_);
