@@ -3,9 +3,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "tests/adversary/cases.hpp"
 #include "tests/adversary/world.hpp"
 #include "tests/cli/program.hpp"
@@ -26,21 +23,15 @@ std::string fresh_mark() {
 
 // Ends what a control left behind; each carries a mark that nobody else has.
 void end_marked(const std::string& mark) {
-  for (const auto& e : std::filesystem::directory_iterator("/proc")) {
-    std::string name = e.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos || name == std::to_string(getpid())) continue;
-    std::ifstream in("/proc/" + name + "/cmdline", std::ios::binary);
-    std::string words{std::istreambuf_iterator<char>(in), {}};
-    if (words.find(mark) != std::string::npos) kill(std::stoi(name), SIGKILL);
-  }
+  for (pid_t pid : processes_with(mark)) kill(pid, SIGKILL);
 }
 
 bool gone(const std::string& mark, int ms = 3000) {
   for (int waited = 0; waited < ms; waited += 20) {
-    if (processes_with(mark) == 0) return true;
+    if (processes_with(mark).empty()) return true;
     usleep(20000);
   }
-  return processes_with(mark) == 0;
+  return processes_with(mark).empty();
 }
 
 // HOW leaves a process behind and ends with success.
@@ -50,7 +41,7 @@ Scene survivor(const std::string& how) {
     Ran r = p.tries({{"leave", how, "73", mark}});
     if (r.answers[0] != "did") return r.answers[0] + r.err;
     if (!p.inside()) {
-      std::string out = processes_with(mark) > 0 ? "lives" : "gone";
+      std::string out = !processes_with(mark).empty() ? "lives" : "gone";
       end_marked(mark);
       return out;
     }
@@ -73,7 +64,7 @@ std::string moods(const Place& p) {
     p.world->write(file, p.world->fill("#!/bin/sh\n" + script + "\n", p), 0755);
     pid_t pid = test::start(test::Program{.argv = {"/bin/sh", file}, .cwd = p.work, .uid = p.world->target().uid}, "/dev/null", "/dev/null");
     usleep(2500000);
-    std::string out = processes_with(mark) >= 5 ? "lives" : "gone";
+    std::string out = processes_with(mark).size() >= 5 ? "lives" : "gone";
     end_marked(mark);
     test::wait_for(pid, 5);
     return out;

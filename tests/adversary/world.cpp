@@ -84,21 +84,28 @@ std::string state_of(const std::string& path) {
 
 }  // namespace
 
-size_t processes_with(const std::string& mark) {
-  size_t n = 0;
+std::vector<pid_t> processes_with(const std::string& mark) {
+  // By read(2): a process that ends meanwhile fails the read, and is none.
+  auto text_of = [](const std::string& path) {
+    std::string out;
+    char buf[4096];
+    int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    for (ssize_t n; fd >= 0 && (n = ::read(fd, buf, sizeof buf)) > 0;) out.append(buf, static_cast<size_t>(n));
+    if (fd >= 0) close(fd);
+    return out;
+  };
+  std::vector<pid_t> found;
   std::error_code e;
   for (const auto& entry : fs::directory_iterator("/proc", e)) {
     std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos || name == std::to_string(getpid())) continue;
-    std::ifstream in("/proc/" + name + "/cmdline", std::ios::binary);
-    std::string words{std::istreambuf_iterator<char>(in), {}};
-    std::ifstream status("/proc/" + name + "/stat");
-    std::string stat{std::istreambuf_iterator<char>(status), {}};
+    if (text_of("/proc/" + name + "/cmdline").find(mark) == std::string::npos) continue;
+    std::string stat = text_of("/proc/" + name + "/stat");
     size_t at = stat.rfind(')');
     bool zombie = at != std::string::npos && at + 2 < stat.size() && stat[at + 2] == 'Z';
-    if (words.find(mark) != std::string::npos && !zombie) n++;
+    if (!zombie) found.push_back(std::stoi(name));
   }
-  return n;
+  return found;
 }
 
 World::World(Target target) : target_(std::move(target)), uid_(target_.uid) {
@@ -254,7 +261,7 @@ void World::start_victim() {
     _exit(1);
   }
   names_["victim"] = std::to_string(victim_);
-  for (int i = 0; i < 500 && processes_with(mark) == 0; i++) usleep(2000);
+  for (int i = 0; i < 500 && processes_with(mark).empty(); i++) usleep(2000);
 }
 
 bool World::victim_lives() const { return victim_ > 0 && waitpid(victim_, nullptr, WNOHANG) == 0; }

@@ -67,6 +67,6 @@ class World {
 };
 
 // Processes whose command line holds `mark`.
-size_t processes_with(const std::string& mark);
+std::vector<pid_t> processes_with(const std::string& mark);
 
 }  // namespace h5i::adversary
