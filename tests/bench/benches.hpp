@@ -1,0 +1,18 @@
+// The benches. Each measures, and returns its tables.
+#pragma once
+#include <vector>
+
+#include "tests/bench/measure.hpp"
+#include "tests/bench/page.hpp"
+
+namespace h5i::bench {
+
+std::vector<Table> run_overhead(const Settings& s);
+std::vector<Table> create_scale(const Settings& s);
+std::vector<Table> log_append(const Settings& s);
+std::vector<Table> propose_scale(const Settings& s);
+
+// A repository with s.scale small files in folders of a hundred, one commit, below `dir`; made by git itself.
+std::string large_repository(const Settings& s, const std::string& dir);
+
+}  // namespace h5i::bench
