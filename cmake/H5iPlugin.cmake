@@ -66,7 +66,7 @@ function(h5i_add_plugin)
   target_compile_definitions(${A_NAME} PRIVATE
     "H5I_PLUGIN_ID=\"${A_ID}\"" "H5I_PLUGIN_VERSION=\"${A_VERSION}\"")
   target_compile_options(${A_NAME} PRIVATE -fstack-protector-strong -fno-strict-aliasing
-    -ffunction-sections -fdata-sections)
+    -ffunction-sections -fdata-sections $<$<CONFIG:Release,MinSizeRel>:-Os>)
   target_link_options(${A_NAME} PRIVATE
     "LINKER:--version-script=${H5I_PLUGIN_CMAKE_DIR}/plugin.map" LINKER:--exclude-libs,ALL LINKER:--as-needed
     LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack LINKER:-z,text

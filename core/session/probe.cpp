@@ -22,17 +22,25 @@ Error bad_document(const char* what, const std::string& why) {
 
 }  // namespace
 
-Result<plugin::HostProcess> start_tier(const plugin::PluginInfo& info, plugin::HostEvents events, const std::string& prefix) {
-  plugin::VerifiedLibrary library = H5I_TRY(plugin::open_verified(info, geteuid()));
+Result<plugin::HostProcess> start_host(plugin::HostEvents events, const std::string& prefix) {
   plugin::HostHelpers helpers = H5I_TRY(plugin::HostHelpers::open(prefix.empty() ? plugin::install_prefix() : prefix));
-  plugin::HostProcess host = H5I_TRY(plugin::HostProcess::start(helpers, std::move(events)));
+  return plugin::HostProcess::start(helpers, std::move(events));
+}
+
+Result<void> load_tier(plugin::HostProcess& host, const plugin::PluginInfo& info) {
+  plugin::VerifiedLibrary library = H5I_TRY(plugin::open_verified(info, geteuid()));
   plugin::LoadSpec spec;
   spec.library = &library.fd;
   spec.id = info.id;
   spec.version = info.version;
   spec.digest = library.digest;
   spec.services = strings(info.manifest["host_services"]);
-  H5I_TRY(host.load(spec));
+  return host.load(spec);
+}
+
+Result<plugin::HostProcess> start_tier(const plugin::PluginInfo& info, plugin::HostEvents events, const std::string& prefix) {
+  plugin::HostProcess host = H5I_TRY(start_host(std::move(events), prefix));
+  H5I_TRY(load_tier(host, info));
   return host;
 }
 

@@ -9,7 +9,12 @@
 
 namespace h5i::session {
 
-// Verified library, host process started, hello said. `prefix`: where libexec/h5i lies; empty: this executable's own.
+// A host process without a plugin yet. Starting it takes as long as verifying a library: whoever is in a hurry does the
+// one while the other goes on. `prefix`: where libexec/h5i lies; empty: this executable's own.
+Result<plugin::HostProcess> start_host(plugin::HostEvents events = {}, const std::string& prefix = {});
+// The library verified, handed over, mapped; hello said.
+Result<void> load_tier(plugin::HostProcess& host, const plugin::PluginInfo& info);
+// Both.
 Result<plugin::HostProcess> start_tier(const plugin::PluginInfo& info, plugin::HostEvents events = {},
                                        const std::string& prefix = {});
 

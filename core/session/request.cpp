@@ -58,6 +58,7 @@ Json run_request(const RequestInput& in) {
                            {"gid", in.gid},
                            {"box_uid", in.uid == 0 ? m.host_uid : in.uid},
                            {"box_gid", in.uid == 0 ? m.host_gid : in.gid}}}};
+  if (in.probe && in.probe->is_object()) r["probe"] = *in.probe;
   if (in.command)
     r["command"] = json::Object{{"argv", list(in.command->argv)},
                                 {"exec", list(in.command->exec)},

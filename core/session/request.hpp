@@ -19,6 +19,7 @@ struct RequestInput {
   std::string prefix;            // of the installation
   uint32_t uid = 0, gid = 0;     // of this process
   Variables env;
+  const Json* probe = nullptr;     // what the tier itself said on this host, this boot; absent: it looks again
   struct Command {
     std::vector<std::string> argv, exec;
     std::string cwd;

@@ -121,6 +121,8 @@ class Run {
       return make_error(Errc::BOX_STATE, "nothing runs in " + manifest_.name.str(), "the box is aborted");
     dirs_ = H5I_TRY(UserDirs::from_environment());
     H5I_TRY(check_command());
+    signals_.emplace(H5I_TRY(SignalFd::take()));
+    H5I_TRY(start_host_process());  // goes on by itself while the next steps are taken
     int64_t wall = policy_["profile"]["resources"]["wall"].integer(0);
     if (wall > 0 && !options_.shell) deadline_ns_ = started_mono_ + wall * 1000000000;
     H5I_TRY(record("run-requested", json::Object{{"command", json_of(redacted_argv())},
@@ -128,8 +130,8 @@ class Run {
                                                  {"shell", options_.shell},
                                                  {"tier", manifest_.tier},
                                                  {"policy_digest", manifest_.policy_digest.value}}));
-    signals_.emplace(H5I_TRY(SignalFd::take()));
-    H5I_TRY(start_host());
+    H5I_TRY(load_plugin());
+    H5I_TRY(probe());
     H5I_TRY(make_plan());
     H5I_TRY(record_placeholders());
     return prove();
@@ -170,18 +172,24 @@ class Run {
     return out;
   }
 
-  Result<void> start_host() {
-    plugin::Settings settings = H5I_TRY(plugin::Settings::of_this_process());
-    auto registry = H5I_TRY(plugin::Registry::scan(std::move(settings)));
-    plugin_ = H5I_TRY(registry.find_tier(manifest_.tier));
+  Result<void> start_host_process() {
     plugin::HostEvents events;
     events.evidence = [this](const std::string& boundary, const std::string& kind, const Json& body) {
       if (kind == "unobserved") unobserved_.push(body);
       auto r = record(kind, body, Observer::plugin(plugin_.id, plugin_.digest), boundary_from(boundary));
       if (!r && !record_error_) record_error_ = r.error();
     };
-    host_.emplace(H5I_TRY(start_tier(plugin_, std::move(events), prefix_)));
+    host_.emplace(H5I_TRY(start_host(std::move(events), prefix_)));
+    return {};
+  }
+
+  Result<void> load_plugin() {
+    plugin::Settings settings = H5I_TRY(plugin::Settings::of_this_process());
+    auto registry = H5I_TRY(plugin::Registry::scan(std::move(settings)));
+    plugin_ = H5I_TRY(registry.find_tier(manifest_.tier));
+    self_ = H5I_TRY(read_process(getpid(), false));
     host_->bound(deadline_ns_, signals_->fd());
+    H5I_TRY(load_tier(*host_, plugin_));
     H5I_TRY(record("plugin", json::Object{{"id", plugin_.id},
                                           {"version", plugin_.version},
                                           {"digest", plugin_.digest.value},
@@ -200,6 +208,7 @@ class Run {
     in.uid = getuid();
     in.gid = getgid();
     in.env = env_.values;
+    in.probe = &probe_;
     if (with_command) {
       RequestInput::Command c;
       c.argv = argv_;
@@ -215,17 +224,16 @@ class Run {
   Result<void> make_plan() {
     request_ = request(true);
     plan_ = H5I_TRY(host_->plan(request_));
-    std::string text = json::canonical(plan_);
-    H5I_TRY(spawn::decode_plan(text));
+    plan_digest_ = H5I_TRY(spawn::decode_parsed_plan(plan_)).digest;
     spawn::Names names;
     names.values = session_names(request_);
     if (getuid() == 0 && manifest_.host_uid != 0) {
       names.box_uid = manifest_.host_uid;
       names.box_gid = manifest_.host_gid;
     }
-    Json form = H5I_TRY(spawn::effective_form(text, names));
-    effective_ = EffectiveDigest(canonical_digest(form));
-    evidence::BlobRef blob = H5I_TRY(evidence::put_blob(box_.paths.blobs(), json::canonical(form)));
+    std::string form = json::canonical(spawn::effective_form_of(plan_, names));
+    effective_ = EffectiveDigest(sha256_hex(form));
+    evidence::BlobRef blob = H5I_TRY(evidence::put_blob(box_.paths.blobs(), form));
     for (const std::string& line : unfounded_claims(plan_, strings(plugin_.manifest["claims"]), policy_))
       return make_error(Errc::TIER_OVERCLAIM, "tier " + plugin_.id + " claims what its plan does not hold", line);
     for (const std::string& line : departures(plan_, request_, strings(plugin_.manifest["claims"])))
@@ -248,22 +256,31 @@ class Run {
     return more ? save_manifest(box_.paths, manifest_) : Result<void>();
   }
 
+  std::string proofs() const { return dirs_.cache + "/proved"; }
+
+  // What this host could enforce, or the answer from this boot.
+  Result<void> probe() {
+    ResultCache cache(proofs());
+    Json key = ProbeKey{plugin_.digest.value, boot_id(), getuid()}.to_json();
+    if (auto known = cache.get("probe", key)) {
+      probe_ = std::move(*known);
+      return {};
+    }
+    probe_ = H5I_TRY(host_->probe());
+    H5I_TRY(check_probe(probe_, plugin_));
+    if (!probe_["available"].boolean()) {
+      std::string missing;
+      for (const std::string& m : strings(probe_["missing"])) missing += (missing.empty() ? "" : ", ") + printable(m);
+      return make_error(Errc::TIER_PROBE_MISSING, "tier " + plugin_.id + " is impossible here", "missing " + missing);
+    }
+    cache.put("probe", key, probe_);
+    return {};
+  }
+
   // verify_exec under this policy, or its result from this boot.
   Result<void> prove() {
-    ResultCache cache(dirs_.cache + "/proved");
-    Json probe_key = ProbeKey{plugin_.digest.value, boot_id(), getuid()}.to_json();
-    auto probe = cache.get("probe", probe_key);
-    if (!probe) {
-      probe = H5I_TRY(host_->probe());
-      H5I_TRY(check_probe(*probe, plugin_));
-      if (!(*probe)["available"].boolean()) {
-        std::string missing;
-        for (const std::string& m : strings((*probe)["missing"])) missing += (missing.empty() ? "" : ", ") + printable(m);
-        return make_error(Errc::TIER_PROBE_MISSING, "tier " + plugin_.id + " is impossible here", "missing " + missing);
-      }
-      cache.put("probe", probe_key, *probe);
-    }
-    Json key = VerifyKey{effective_.value, plugin_.digest.value, boot_id(), canonical_digest(*probe), getuid()}.to_json();
+    ResultCache cache(proofs());
+    Json key = VerifyKey{effective_.value, plugin_.digest.value, boot_id(), canonical_digest(probe_), getuid()}.to_json();
     auto verify = cache.get("verify", key);
     proof_cached_ = verify.has_value();
     if (!verify) {
@@ -322,7 +339,7 @@ class Run {
     in.plan = plan_;
     in.claims = strings(plugin_.manifest["claims"]);
     in.policy = policy_;
-    in.self = H5I_TRY(read_process(getpid(), false));
+    in.self = self_;
     in.spawner = os::parent_of(ready.init_pid);
     if (ready.has_init) {
       // The workload can be ready a moment before init, which runs beside it, became our file: that exec is waited for.
@@ -335,7 +352,7 @@ class Run {
     }
     in.workload = H5I_TRY(read_process(ready.workload, true));
     Attestation a = judge(in);
-    if (ready.plan_digest != canonical_digest(plan_))
+    if (ready.plan_digest != plan_digest_)
       a.mismatches.push_back("the spawner executes another plan than the tier showed: " + ready.plan_digest);
     if (os::parent_of(in.spawner) != host_->pid()) a.mismatches.push_back("the spawner is no child of this run's host process");
     // What was read was its own all the while: its number could not have gone to another process.
@@ -587,7 +604,8 @@ class Run {
   std::unique_ptr<evidence::Log> log_;
   std::optional<BoxLock> lock_;
   Manifest manifest_;
-  Json policy_, request_, plan_;
+  Json policy_, request_, probe_, plan_;
+  ProcessFacts self_;
   UserDirs dirs_;
   std::vector<std::string> argv_;
   std::string cwd_;
@@ -596,7 +614,7 @@ class Run {
   std::optional<SignalFd> signals_;
   std::optional<plugin::HostProcess> host_;
   EffectiveDigest effective_;
-  std::string proof_digest_;
+  std::string plan_digest_, proof_digest_;
   bool proof_cached_ = false, live_written_ = false;
   Json attested_ = json::Object{}, unobserved_ = json::Array{};
   std::optional<Error> record_error_;

@@ -506,7 +506,10 @@ void name_member(Json& object, const char* key, const Names& names, bool is_path
 }  // namespace
 
 Result<Plan> decode_plan(std::string_view document) {
-  const Json doc = H5I_TRY(parse_json(document, "spawn plan", kMaxDocument));
+  return decode_parsed_plan(H5I_TRY(parse_json(document, "spawn plan", kMaxDocument)));
+}
+
+Result<Plan> decode_parsed_plan(const Json& doc) {
   Plan plan = H5I_TRY(decode_document(doc));
   plan.digest = canonical_digest(doc);
   return plan;
@@ -515,6 +518,10 @@ Result<Plan> decode_plan(std::string_view document) {
 Result<Json> effective_form(std::string_view document, const Names& names) {
   Json doc = H5I_TRY(parse_json(document, "spawn plan", kMaxDocument));
   H5I_TRY(decode_document(doc));
+  return effective_form_of(std::move(doc), names);
+}
+
+Json effective_form_of(Json doc, const Names& names) {
   json::Object& o = doc.make_object();
   for (const char* key : {"argv", "exec", "cwd", "canary"}) o.erase(key);
   std::vector<std::string> env;

@@ -87,6 +87,7 @@ struct Plan {
 
 // INVALID with the place ("mounts[3].source") for anything that docs/spawn-plan.md does not allow.
 Result<Plan> decode_plan(std::string_view document);
+Result<Plan> decode_parsed_plan(const Json& document);
 
 // What the digest covers: the plan without the command (argv, exec, cwd, canary, values of env), with session values
 // replaced by their names and the filter by its digest.
@@ -98,6 +99,8 @@ struct Names {
   std::optional<uint32_t> box_uid, box_gid;
 };
 Result<Json> effective_form(std::string_view document, const Names& names);
+// Of a document that was decoded without an error.
+Json effective_form_of(Json document, const Names& names);
 Result<EffectiveDigest> effective_digest(std::string_view document, const Names& names);
 
 // For people; not parsed by anything. Control characters are made visible.

@@ -34,7 +34,9 @@ class ProcessTier final : public sdk::Tier {
 
   sdk::Result<json::Value> plan(const json::Value& document) override {
     Request request = H5I_SDK_TRY(read_request(document));
-    return H5I_SDK_TRY(build_plan(request, facts(), view_)).document;
+    Plan plan = H5I_SDK_TRY(build_plan(request, facts(), view_));
+    planned_ = Planned{document, plan};
+    return plan.document;
   }
 
   sdk::Result<json::Value> verify_exec(const json::Value& document) override {
@@ -49,7 +51,10 @@ class ProcessTier final : public sdk::Tier {
     Request request = H5I_SDK_TRY(read_request(document));
     if (request.argv.empty()) return sdk::failure(H5I_E_INVALID, "run: the request has no command");
     H5I_SDK_TRY(prepare_private_dirs(request));
-    Plan plan = H5I_SDK_TRY(build_plan(request, facts(), view_));
+    // What was shown is what runs: the same request has its plan already.
+    bool shown = planned_ && planned_->request == document;
+    Plan plan = shown ? std::move(planned_->plan) : H5I_SDK_TRY(build_plan(request, facts(), view_));
+    planned_.reset();
     Placeholders held = H5I_SDK_TRY(Placeholders::make(plan.placeholders));
     uint64_t handle = H5I_SDK_TRY(host().start(plan.document, H5I_SPAWN_WORKLOAD));
     return outcome_of(H5I_SDK_TRY(host().wait(handle)));
@@ -68,7 +73,13 @@ class ProcessTier final : public sdk::Tier {
     return *facts_;
   }
 
+  struct Planned {
+    json::Value request;
+    Plan plan;
+  };
+
   std::optional<HostFacts> facts_;
+  std::optional<Planned> planned_;
   RealHostView view_;
 };
 

@@ -64,7 +64,7 @@ json::Value probe_document(const Trial& namespaces) {
     claims.push_back(claim);
   json::Array components;
   components.push_back(
-      json::Object{{"id", "pid-namespace"},
+      json::Object{{"id", kPidNamespace},
                    {"ok", namespaces.ok},
                    {"evidence", namespaces.ok ? namespaces.evidence
                                               : namespaces.evidence + "; descendants are then found by walking"},

@@ -4,6 +4,8 @@
 
 namespace h5i::tier_workspace {
 
+inline constexpr const char* kPidNamespace = "pid-namespace";  // the component's id
+
 struct Trial {
   bool ok = false;
   std::string evidence;

@@ -206,8 +206,12 @@ inline bool utf16_less(std::string_view a, std::string_view b) {
 inline void write_string(std::string& out, std::string_view s) {
   static const char kHex[] = "0123456789abcdef";
   out += '"';
-  for (char ch : s) {
-    auto c = static_cast<unsigned char>(ch);
+  size_t plain = 0;  // from here on nothing needed an escape yet
+  for (size_t i = 0; i < s.size(); i++) {
+    auto c = static_cast<unsigned char>(s[i]);
+    if (c >= 0x20 && c != '"' && c != '\\') continue;
+    out.append(s.substr(plain, i - plain));
+    plain = i + 1;
     switch (c) {
       case '"': out += "\\\""; break;
       case '\\': out += "\\\\"; break;
@@ -217,15 +221,12 @@ inline void write_string(std::string& out, std::string_view s) {
       case '\r': out += "\\r"; break;
       case '\t': out += "\\t"; break;
       default:
-        if (c < 0x20) {
-          out += "\\u00";
-          out += kHex[c >> 4];
-          out += kHex[c & 15];
-        } else {
-          out += ch;
-        }
+        out += "\\u00";
+        out += kHex[c >> 4];
+        out += kHex[c & 15];
     }
   }
+  out.append(s.substr(plain));
   out += '"';
 }
 
@@ -299,9 +300,10 @@ inline void write(std::string& out, const Value& v, int indent = -1, int depth =
     out += ']';
   } else {
     std::vector<const Member*> order;
+    order.reserve(v.object().size());
     for (const Member& m : v.object()) order.push_back(&m);
-    std::sort(order.begin(), order.end(),
-              [](const Member* a, const Member* b) { return detail::utf16_less(a->first, b->first); });
+    auto before = [](const Member* a, const Member* b) { return detail::utf16_less(a->first, b->first); };
+    if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
     out += '{';
     bool first = true;
     for (const Member* m : order) {
@@ -405,7 +407,7 @@ class Parser {
       // Duplicate check: linear while small, sorted keys beyond that, so a hostile document stays cheap.
       if (o.size() < 32) {
         if (o.contains(k)) return !fail("duplicate key");
-        o[k] = std::move(x);
+        o.append_unchecked(std::move(k), std::move(x));
       } else {
         if (keys.empty())
           for (auto& m : o) keys.insert(std::lower_bound(keys.begin(), keys.end(), m.first), m.first);
@@ -477,6 +479,13 @@ class Parser {
       }
       if (static_cast<unsigned char>(c) < 0x20) return !fail("control character in a string");
       if (c != '\\') {
+        size_t end = i_;
+        while (end < s_.size() && static_cast<unsigned char>(s_[end]) - 0x20u < 0x60u && s_[end] != '"' && s_[end] != '\\') end++;
+        if (end > i_) {
+          out.append(s_.substr(i_, end - i_));
+          i_ = end;
+          continue;
+        }
         int n = detail::utf8_len(s_, i_);
         if (n == 0) return !fail("invalid UTF-8");
         out.append(s_.substr(i_, static_cast<size_t>(n)));
