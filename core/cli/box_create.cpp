@@ -12,6 +12,7 @@
 #include "core/cli/repo_verbs.hpp"
 #include "core/cli/tier_pick.hpp"
 #include "core/git/alternates.hpp"
+#include "core/git/shape.hpp"
 #include "core/os/beneath.hpp"
 #include "core/session/index.hpp"
 
@@ -131,6 +132,17 @@ Result<void> create(Context& ctx, const Parsed& p) {
   stage.host_uid = H5I_TRY(new_box_id(taken));
   stage.host_gid = geteuid() == 0 ? stage.host_uid : getegid();
   policy::Resolved resolved = H5I_TRY(resolve_policy(p, stage.source, dirs, user, p.has("--agent") ? p.get("--agent") : environment("H5I_AGENT")));
+  std::vector<std::string> object_dirs;
+  if (stage.source.location && stage.history == History::FULL) {
+    const std::string& common = stage.source.location->common_dir;
+    object_dirs = H5I_TRY(git::object_directories(common + "/objects"));
+    std::vector<std::string> others = git::borrowed(common, object_dirs);
+    // The repository's maker chose what it borrows from; only the user may show that to a box.
+    if (!others.empty() && !p.has("--history")) {
+      stage.history = History::SHALLOW;
+      resolved.notes.push_back("the repository borrows objects from " + others[0] + "; the box gets a copy of its own commit alone (--history full shows it all)");
+    }
+  }
   PickRequest pick;
   pick.flag = p.get("--isolation");
   pick.environment = environment("H5I_DEFAULT_ISOLATION");
@@ -143,7 +155,7 @@ Result<void> create(Context& ctx, const Parsed& p) {
   if (stage.source.location) {
     pick.like.repo_git_dir = stage.source.location->common_dir;
     pick.like.repo_work_dir = stage.source.location->work_dir;
-    if (stage.history == History::FULL) pick.like.object_dirs = H5I_TRY(git::object_directories(stage.source.location->common_dir + "/objects"));
+    if (stage.history == History::FULL) pick.like.object_dirs = object_dirs;
   }
   progress.say("looking at the tiers");
   PickedTier picked = H5I_TRY(pick_tier(std::move(resolved), pick));

@@ -8,6 +8,7 @@
 #include <cctype>
 
 #include "core/base/text.hpp"
+#include "core/git/config_file.hpp"
 #include "core/git/handles.hpp"
 #include "core/git/library.hpp"
 #include "core/os/beneath.hpp"
@@ -81,15 +82,9 @@ UserConfig UserConfig::of(const std::string& home, const std::string& xdg) {
 }
 
 Result<void> check_format(const std::string& common_dir) {
-  ConfigHandle config = H5I_TRY(open_config({common_dir + "/config"}));
-  int32_t version = 0;
-  git_config_get_int32(&version, config.get(), "core.repositoryformatversion");
-  git_config_iterator* raw = nullptr;
-  if (git_config_iterator_new(&raw, config.get()) < 0) return library_error(Errc::GIT_FAILED, "configuration");
-  ConfigIteratorHandle it(raw);
-  git_config_entry* entry = nullptr;
-  while (git_config_next(&entry, it.get()) == 0)
-    H5I_TRY(check_entry(lower(entry->name), entry->value ? entry->value : "", version >= 1));
+  std::vector<Setting> settings = H5I_TRY(read_config(common_dir));
+  const std::string* version = last_value(settings, "core.repositoryformatversion");
+  for (const Setting& s : settings) H5I_TRY(check_entry(lower(s.name), s.value, version && *version != "0"));
   // A clone whose configuration was edited still has promisor packs.
   auto packs = os::open_directory(common_dir + "/objects/pack");
   if (packs)
@@ -123,31 +118,34 @@ Result<void> check_owner(const std::string& common_dir, const std::string& work_
 }
 
 Result<Identity> commit_identity(const std::string& common_dir, const UserConfig& user) {
-  std::vector<std::string> files = user.files;
-  if (!common_dir.empty()) files.push_back(common_dir + "/config");
-  ConfigHandle config = H5I_TRY(open_config(files));
+  ConfigHandle config = H5I_TRY(open_config(user.files));
   Identity out;
+  // libgit2 refuses angle brackets in a signature; git strips them.
+  auto take = [](std::string text, std::string& value) {
+    text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == '<' || c == '>' || c == '\n' || c == '\r' || c == '\0'; }), text.end());
+    if (!text.empty()) value = text;
+  };
   auto read = [&](const char* key, std::string& value) {
     git_buf buf = GIT_BUF_INIT;
     if (git_config_get_string_buf(&buf, config.get(), key) == 0 && buf.size > 0) {
       std::string text(buf.ptr, buf.size);
-      // libgit2 refuses angle brackets in a signature; git strips them.
-      text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == '<' || c == '>' || c == '\n' || c == '\r'; }), text.end());
-      if (!text.empty()) value = text;
+      take(text, value);
     }
     git_buf_dispose(&buf);
   };
-  read("user.name", out.name);
-  read("user.email", out.email);
+  std::vector<Setting> own;
+  if (!common_dir.empty()) own = H5I_TRY(read_config(common_dir));
+  for (auto [key, value] : {std::pair{"user.name", &out.name}, std::pair{"user.email", &out.email}}) {
+    read(key, *value);
+    if (const std::string* v = last_value(own, key)) take(*v, *value);
+  }
   return out;
 }
 
 Result<std::string> remote_url(const std::string& common_dir, const std::string& remote) {
-  ConfigHandle config = H5I_TRY(open_config({common_dir + "/config"}));
-  git_buf buf = GIT_BUF_INIT;
-  std::string url;
-  if (git_config_get_string_buf(&buf, config.get(), ("remote." + remote + ".url").c_str()) == 0) url.assign(buf.ptr, buf.size);
-  git_buf_dispose(&buf);
+  std::vector<Setting> settings = H5I_TRY(read_config(common_dir));
+  const std::string* found = last_value(settings, "remote." + remote + ".url");
+  std::string url = found ? *found : "";
   if (url.empty()) return make_error(Errc::GIT_SOURCE, "the repository has no remote " + printable(remote), "remote." + printable(remote) + ".url is not set");
   return url;
 }

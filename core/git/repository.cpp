@@ -1,6 +1,7 @@
 #include "core/git/repository.hpp"
 
 #include <fcntl.h>
+#include <git2/sys/repository.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -9,9 +10,13 @@
 #include <set>
 
 #include "core/base/text.hpp"
+#include "core/git/alternates.hpp"
+#include "core/git/config_file.hpp"
 #include "core/git/handles.hpp"
 #include "core/git/library.hpp"
+#include "core/git/shape.hpp"
 #include "core/os/beneath.hpp"
+#include "core/os/fs.hpp"
 
 namespace h5i::git {
 namespace {
@@ -56,20 +61,59 @@ Result<void> flatten(git_repository* repo, const git_oid& id, const std::string&
   return {};
 }
 
+// A file that stays open as long as the library may ask for it.
+struct OwnConfig {
+  UniqueFd text;
+  ConfigHandle handle;
+};
+
+// From libgit2 1.7 on every way of opening reads the repository's configuration, and what that includes.
+bool reads_config_when_opening() {
+  int major = 0, minor = 0, revision = 0;
+  git_libgit2_version(&major, &minor, &revision);
+  return major > 1 || minor >= 7;
+}
+
+// What the library may know of a repository's configuration: the few settings that concern what h5i writes there. All
+// others could only make it do something else than h5i says.
+Result<OwnConfig> own_config(const std::vector<Setting>& settings) {
+  std::string text = "[core]\n\tbare = true\n";
+  for (const char* key : {"logallrefupdates", "compression", "loosecompression"}) {
+    const std::string* v = last_value(settings, std::string("core.") + key);
+    if (v && !v->empty() && v->find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") == std::string::npos) text += std::string("\t") + key + " = " + *v + "\n";
+  }
+  for (const Setting& s : settings)
+    if (reads_config_when_opening() && (s.name == "include.path" || (s.name.starts_with("includeif.") && s.name.ends_with(".path"))))
+      return make_error(Errc::GIT_UNSUPPORTED, "the repository's configuration includes another file, which this git library would read", printable(s.value), "copy what is needed of it into the configuration");
+  OwnConfig out{H5I_TRY(os::sealed_memfd("git-config", text)), nullptr};
+  git_config* raw = nullptr;
+  if (git_config_new(&raw) < 0) return library_error(Errc::GIT_FAILED, "configuration");
+  out.handle.reset(raw);
+  if (git_config_add_file_ondisk(raw, ("/proc/self/fd/" + std::to_string(out.text.get())).c_str(), GIT_CONFIG_LEVEL_LOCAL, nullptr, 0) < 0)
+    return library_error(Errc::GIT_FAILED, "configuration");
+  return out;
+}
+
 }  // namespace
 
 Result<Repository> Repository::open(const std::string& common_dir) {
   H5I_TRY(ready());
+  std::vector<std::string> objects = H5I_TRY(object_directories(common_dir + "/objects"));
+  H5I_TRY(check_shape(common_dir, objects));
   H5I_TRY(check_format(common_dir));
+  std::vector<Setting> settings = H5I_TRY(read_config(common_dir));
+  OwnConfig config = H5I_TRY(own_config(settings));
   git_repository* raw = nullptr;
-  // Bare whatever the configuration says: core.worktree has no effect. No search: nothing above is looked at.
-  if (git_repository_open_ext(&raw, common_dir.c_str(), GIT_REPOSITORY_OPEN_BARE | GIT_REPOSITORY_OPEN_NO_SEARCH | GIT_REPOSITORY_OPEN_NO_DOTGIT,
-                              nullptr) < 0)
-    return library_error(Errc::GIT_NO_REPOSITORY, "not a repository that can be read: " + printable(common_dir));
+  // Bare whatever the configuration says: core.worktree has no effect. No search: nothing above is looked at. This way of
+  // opening reads no configuration; what is asked for later is answered by ours.
+  if (git_repository_open_bare(&raw, common_dir.c_str()) < 0) return library_error(Errc::GIT_NO_REPOSITORY, "not a repository that can be read: " + printable(common_dir));
   RepositoryHandle repo(raw);
+  if (git_repository_set_config(repo.get(), config.handle.get()) < 0) return library_error(Errc::GIT_FAILED, "the repository takes no configuration");
   git_odb* odb = nullptr;
   if (git_repository_odb(&odb, repo.get()) < 0) return library_error(Errc::GIT_FAILED, "the object store cannot be opened");
-  return Repository(repo.release(), odb, common_dir);
+  Repository out(repo.release(), odb, common_dir);
+  out.config_ = std::move(config.text);
+  return out;
 }
 
 Result<Repository> Repository::create_store(const std::string& dir) {
@@ -84,11 +128,12 @@ Result<Repository> Repository::create_store(const std::string& dir) {
 }
 
 Repository::Repository(Repository&& o) noexcept
-    : repo_(std::exchange(o.repo_, nullptr)), odb_(std::exchange(o.odb_, nullptr)), dir_(std::move(o.dir_)) {}
+    : repo_(std::exchange(o.repo_, nullptr)), odb_(std::exchange(o.odb_, nullptr)), dir_(std::move(o.dir_)), config_(std::move(o.config_)) {}
 Repository& Repository::operator=(Repository&& o) noexcept {
   std::swap(repo_, o.repo_);
   std::swap(odb_, o.odb_);
   std::swap(dir_, o.dir_);
+  std::swap(config_, o.config_);
   return *this;
 }
 Repository::~Repository() {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/result.hpp"
+#include "core/base/unique_fd.hpp"
 #include "core/git/config.hpp"
 #include "core/git/object.hpp"
 
@@ -98,6 +99,7 @@ class Repository {
   git_repository* repo_ = nullptr;
   git_odb* odb_ = nullptr;
   std::string dir_;
+  UniqueFd config_;  // what the library is told of the configuration
 };
 
 // The id that a blob of these bytes has; writes nothing.

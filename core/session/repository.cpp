@@ -52,6 +52,24 @@ std::string joined(const std::string& base, const std::string& path) {
   return !path.empty() && path[0] == '/' ? path : base + "/" + path;
 }
 
+Error redirected(const std::string& what, const std::string& evidence, const std::string& next) {
+  return make_error(Errc::GIT_REDIRECTED, what, printable(evidence), next);
+}
+
+// A linked work tree's git directory is one of its repository's own, and names the work tree's .git file. Without that
+// anybody's folder could name any repository of the user's, and what runs in its box would get that one's files.
+Result<void> check_linked(const RepoLocation& at) {
+  if (at.git_dir.substr(0, at.git_dir.rfind('/')) != at.common_dir + "/worktrees")
+    return redirected("commondir names a repository that this git directory does not belong to", at.git_dir + " is not in " + at.common_dir + "/worktrees", "use the other repository itself");
+  if (at.work_dir.empty()) return {};
+  auto back = read_pointer(at.git_dir + "/gitdir");
+  auto named = back ? canonical_path(joined(at.git_dir, *back)) : std::move(back);
+  auto ours = canonical_path(at.work_dir + "/.git");
+  if (!named || !ours || *named != *ours)
+    return redirected("the repository knows no work tree here", at.git_dir + "/gitdir does not name " + at.work_dir + "/.git", "git worktree repair, if you moved it");
+  return {};
+}
+
 Result<RepoLocation> location(const std::string& git_dir, const std::string& work_dir) {
   RepoLocation at;
   at.git_dir = H5I_TRY(canonical_path(git_dir));
@@ -62,6 +80,10 @@ Result<RepoLocation> location(const std::string& git_dir, const std::string& wor
     at.common_dir = H5I_TRY(canonical_path(joined(at.git_dir, common)));
     if (!is_git_directory(at.common_dir))
       return make_error(Errc::GIT_NO_REPOSITORY, "the common git directory is not one", printable(at.common_dir));
+    if (exists(at.common_dir + "/commondir")) return redirected("the common git directory names another one", at.common_dir + "/commondir", "use the other repository itself");
+    H5I_TRY(check_linked(at));
+  } else if (!work_dir.empty() && at.git_dir.ends_with("/.git") && at.git_dir != (work_dir == "/" ? "" : work_dir) + "/.git") {
+    return redirected(".git leads to the repository of another work tree", at.git_dir, "cd " + printable(at.git_dir.substr(0, at.git_dir.size() - 5)));
   }
   return at;
 }
