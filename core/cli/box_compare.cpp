@@ -18,6 +18,7 @@ Result<void> compare(Context& ctx, const Parsed& p) {
   uint64_t same = 0;
   bool stat = p.has("--stat");
   for (const git::Change& c : git::changes_between(ra.scanned.tree, rb.scanned.tree)) {
+    if (withheld(ra, c.path) || withheld(rb, c.path)) continue;  // box diff names them
     const git::Entry *ea = git::find_entry(ra.scanned.tree, c.path), *eb = git::find_entry(rb.scanned.tree, c.path);
     const git::Entry *ba = git::find_entry(ra.base, c.path), *bb = git::find_entry(rb.base, c.path);
     auto differs = [](const git::Entry* x, const git::Entry* y) { return (x == nullptr) != (y == nullptr) || (x && y && (x->oid != y->oid || git::plain_mode(x->mode) != git::plain_mode(y->mode))); };

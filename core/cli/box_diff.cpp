@@ -68,7 +68,7 @@ void print_stat(Context& ctx, const Shown& s) {
 Result<void> write_raw(Context& ctx, const IdleBox& box, const Review& review, const std::vector<std::string>& only) {
   if (isatty(STDOUT_FILENO)) return make_error(Errc::USAGE, "--raw is not written to a terminal", "the patch may hold control sequences", "h5i box diff BOX --raw > FILE");
   for (const git::Change& c : review.changes) {
-    if (!wanted(c.path, only)) continue;
+    if (!wanted(c.path, only) || withheld(review, c.path)) continue;
     ctx.raw(H5I_TRY(show(box, c, true)).patch.text);
   }
   return {};
@@ -91,7 +91,7 @@ Result<void> diff(Context& ctx, const Parsed& p) {
   std::vector<Shown> odd;
   bool names = p.has("--names"), stat = p.has("--stat");
   for (const git::Change& c : review.changes) {
-    if (!wanted(c.path, only)) continue;
+    if (!wanted(c.path, only) || withheld(review, c.path)) continue;  // named among those that the gate will refuse
     files++;
     if (names && !ctx.json) {
       ctx.line(c.path);

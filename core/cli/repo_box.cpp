@@ -201,6 +201,12 @@ Result<void> refuse_violations(const IdleBox& box, const Review& review) {
   return gate_error(all, "the gate refuses " + std::to_string(all.size()) + (all.size() == 1 ? " path" : " paths") + "; nothing left the box");
 }
 
+bool withheld(const Review& review, const std::string& path) {
+  for (const gate::Violation& v : review.scanned.violations)
+    if (v.path == path) return true;
+  return false;
+}
+
 Result<std::string> content_before(const git::Repository& repo, const git::Change& c) {
   if (c.old_mode == 0) return std::string();
   if (c.old_mode == git::kGitlink) return "Subproject commit " + c.old_oid.hex() + "\n";

@@ -40,6 +40,8 @@ Result<Review> review_box(const IdleBox& box, bool keep_links);
 // Appends one `violation` record a path to the box's log, then the error that names them. Nothing when there are none.
 Result<void> refuse_violations(const IdleBox& box, const Review& review);
 
+// The gate refuses the path: its bytes may not be the box's own, so no verb shows them.
+bool withheld(const Review& review, const std::string& path);
 // Both sides of one change. Absent is "".
 Result<std::string> content_before(const git::Repository& repo, const git::Change& c);
 Result<std::string> content_after(const UniqueFd& work, const git::Change& c);

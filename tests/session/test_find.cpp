@@ -47,12 +47,35 @@ TEST_CASE("a linked work tree leads to the common directory") {
   make_git_directory(s / "r/.git");
   write_file(s / "r/.git/worktrees/w/HEAD", "ref: refs/heads/w\n");
   write_file(s / "r/.git/worktrees/w/commondir", "../..\n");
+  write_file(s / "r/.git/worktrees/w/gitdir", s.path() + "/w/.git\n");
   write_file(s / "w/.git", "gitdir: " + s.path() + "/r/.git/worktrees/w\n");
   auto at = find_repository(s / "w");
   REQUIRE(at);
   CHECK(at->git_dir == s / "r/.git/worktrees/w");
   CHECK(at->common_dir == s / "r/.git");
   CHECK(at->work_dir == s / "w");
+}
+
+TEST_CASE("a .git that leads to a repository which does not know it is refused") {
+  Scratch s;
+  make_git_directory(s / "r/.git");
+  write_file(s / "r/.git/worktrees/w/HEAD", "ref: refs/heads/w\n");
+  write_file(s / "r/.git/worktrees/w/commondir", "../..\n");
+  write_file(s / "r/.git/worktrees/w/gitdir", s.path() + "/elsewhere/.git\n");
+  auto refused = [&](const std::string& where) {
+    auto at = find_repository(s / where);
+    return !at && at.error().code == Errc::GIT_REDIRECTED;
+  };
+  write_file(s / "w/.git", "gitdir: " + s.path() + "/r/.git/worktrees/w\n");
+  CHECK(refused("w"));
+  write_file(s / "main/.git", "gitdir: " + s.path() + "/r/.git\n");
+  CHECK(refused("main"));
+  std::filesystem::create_directories(s / "link");
+  std::filesystem::create_symlink(s / "r/.git", s / "link/.git");
+  CHECK(refused("link"));
+  make_git_directory(s / "own/.git");
+  write_file(s / "own/.git/commondir", s.path() + "/r/.git\n");
+  CHECK(refused("own"));
 }
 
 TEST_CASE("an empty .git, a dangling pointer and a pointer to nonsense are no repository") {
