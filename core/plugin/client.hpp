@@ -41,8 +41,7 @@ struct HostHelpers {
   static Result<HostHelpers> open(const std::string& prefix);
 };
 
-// What the trust pipeline hands over. The host hashes the descriptor again before it maps anything, unless it is a sealed
-// copy of what was hashed.
+// What the trust pipeline hands over. The host hashes the descriptor again before it maps anything.
 struct LoadSpec {
   const UniqueFd* library = nullptr;  // borrowed, opened read-only, already verified
   std::string id, version;

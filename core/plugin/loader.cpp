@@ -9,7 +9,6 @@
 
 #include "core/base/sha256.hpp"
 #include "core/base/text.hpp"
-#include "core/os/fs.hpp"
 #include "core/plugin/elf_lint.hpp"
 #include "core/plugin/manifest.hpp"
 #include "core/plugin/trusted_path.hpp"
@@ -113,8 +112,7 @@ Result<const h5i_tier*> check_tier(const void* interface) {
 Result<LoadedPlugin> load(UniqueFd library, const Expected& expected) {
   Mapped mapped = H5I_TRY(Mapped::open(library, "the library of " + expected.id));
   std::string_view bytes = mapped.bytes();
-  // A sealed copy cannot have changed since it was hashed: whoever sealed it hashed what it wrote (docs/adr/0012).
-  if (std::string found = os::is_sealed(library.get()) ? expected.digest.value : sha256_hex(bytes); found != expected.digest.value)
+  if (std::string found = sha256_hex(bytes); found != expected.digest.value)
     return make_error(Errc::PLUGIN_DIGEST, "the library of " + expected.id + " is not what was verified",
                       "expected " + expected.digest.value + ", found " + found);
   ElfFacts facts = H5I_TRY(read_elf(bytes));

@@ -108,4 +108,10 @@ sdk::Result<Plan> build_plan(const Request& request, const HostFacts& facts, con
   return plan;
 }
 
+sdk::Result<Plan> plan_of_run(const std::optional<Shown>& shown, const json::Value& document, const Request& request,
+                              const HostFacts& facts, const HostView& host) {
+  if (shown && shown->document == document) return shown->plan;
+  return build_plan(request, facts, host);
+}
+
 }  // namespace h5i::tier_process

@@ -35,7 +35,7 @@ class ProcessTier final : public sdk::Tier {
   sdk::Result<json::Value> plan(const json::Value& document) override {
     Request request = H5I_SDK_TRY(read_request(document));
     Plan plan = H5I_SDK_TRY(build_plan(request, facts(), view_));
-    planned_ = Planned{document, plan};
+    shown_ = Shown{document, plan};
     return plan.document;
   }
 
@@ -51,10 +51,7 @@ class ProcessTier final : public sdk::Tier {
     Request request = H5I_SDK_TRY(read_request(document));
     if (request.argv.empty()) return sdk::failure(H5I_E_INVALID, "run: the request has no command");
     H5I_SDK_TRY(prepare_private_dirs(request));
-    // What was shown is what runs: the same request has its plan already.
-    bool shown = planned_ && planned_->request == document;
-    Plan plan = shown ? std::move(planned_->plan) : H5I_SDK_TRY(build_plan(request, facts(), view_));
-    planned_.reset();
+    Plan plan = H5I_SDK_TRY(plan_of_run(shown_, document, request, facts(), view_));
     Placeholders held = H5I_SDK_TRY(Placeholders::make(plan.placeholders));
     uint64_t handle = H5I_SDK_TRY(host().start(plan.document, H5I_SPAWN_WORKLOAD));
     return outcome_of(H5I_SDK_TRY(host().wait(handle)));
@@ -73,13 +70,8 @@ class ProcessTier final : public sdk::Tier {
     return *facts_;
   }
 
-  struct Planned {
-    json::Value request;
-    Plan plan;
-  };
-
   std::optional<HostFacts> facts_;
-  std::optional<Planned> planned_;
+  std::optional<Shown> shown_;
   RealHostView view_;
 };
 

@@ -139,4 +139,9 @@ sdk::Result<Plan> build_plan(const Request& request, const HostFacts& facts, con
   return plan;
 }
 
+// A tier that means to deceive does not run what it showed.
+sdk::Result<Plan> plan_of_run(const std::optional<Shown>&, const json::Value&, const Request& request, const HostFacts& facts, const HostView& host) {
+  return build_plan(request, facts, host);
+}
+
 }  // namespace h5i::tier_process
