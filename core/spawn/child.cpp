@@ -615,8 +615,8 @@ void await_init(Steps& s) {
   if (p.exec_fd >= 0) {
     err = sys(__NR_execveat, kExec, raw_arg(""), raw_arg(p.argv), raw_arg(p.envp), kEmptyPath);
   } else {
-    // As execvp(3) does: a folder of the path that may not be entered hides no program of a later one, but its error is
-    // the one that is told when there is none.
+    // The candidates are paths that the core made. A folder of theirs that may not be entered hides no program of a later
+    // one, but its error is the one that is told when there is none.
     long denied = 0;
     for (size_t i = 0; p.exec[i]; i++) {
       err = sys(__NR_execve, raw_arg(p.exec[i]), raw_arg(p.argv), raw_arg(p.envp));

@@ -77,7 +77,7 @@ inline FakeHost debian() {
   h.link("/sbin", "usr/sbin").dir("/usr/sbin").dir("/etc").dir("/home/u/.ssh").dir("/var/lib").dir("/tmp").dir("/proc");
   h.file("/etc/passwd", "root:x:0:0:root:/root:/bin/bash\nu:x:1000:1000:U:/home/u:/bin/bash\n");
   h.file("/etc/group", "root:x:0:\nu:x:1000:\n").file("/etc/hosts", "127.0.0.1 localhost\n10.0.0.7 printer\n");
-  h.link("/etc/resolv.conf", "../run/resolve/stub.conf").file("/run/resolve/stub.conf", "nameserver 127.0.0.53\n");
+  h.link("/etc/resolv.conf", "../run/resolve/local.conf").file("/run/resolve/local.conf", "nameserver 127.0.0.53\n");
   h.file("/proc/kcore").file("/proc/keys").file("/proc/sysrq-trigger").dir("/proc/sys").dir("/proc/irq");
   for (const char* d : {"null", "zero", "full", "random", "urandom", "tty"}) h.device(std::string("/dev/") + d);
   h.dir("/home/u/r/.git/h5i/boxes/a/b/work/.git").dir("/home/u/r/.git/h5i/boxes/a/b/git");

@@ -77,7 +77,7 @@ TEST_CASE("the default profile: grants read-only, $WORK writable, nothing else o
   CHECK(s.at.count("/home/u/r") == 0);
   CHECK(s.at.count("/home/u/.ssh") == 0);
   CHECK(s.at.count("/var/lib") == 0);
-  CHECK(s.at.count("/run/resolve/stub.conf") == 0);
+  CHECK(s.at.count("/run/resolve/local.conf") == 0);
 }
 
 TEST_CASE("a parent is mounted before what is in it") {
@@ -406,6 +406,6 @@ TEST_CASE("with the host's network, names are resolved as on the host") {
   json::Value v = sample_request();
   profile_of(v)["net"]["mode"] = "host";
   Seen s(v, debian());
-  CHECK(s.readonly_bind("/run/resolve/stub.conf"));
+  CHECK(s.readonly_bind("/run/resolve/local.conf"));
   CHECK(s.at.at("/etc/hosts")["content"].string().find("printer") != std::string::npos);
 }
