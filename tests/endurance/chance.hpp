@@ -10,6 +10,11 @@ uint64_t seed();
 std::mt19937_64& chance();
 inline double uniform(double from, double to) { return std::uniform_real_distribution<double>(from, to)(chance()); }
 int rounds(int ordinary);
+// `n` shared out to `parts`, none left over.
+inline int share(int n, size_t parts) { return (n + static_cast<int>(parts) - 1) / static_cast<int>(parts); }
+// A moment that comes when its victim has gone is drawn again: so often at most for each that is wanted. Each is met until close
+// to the end of a run, so this many misses say that it was never there.
+inline constexpr int kDraws = 20;
 // A number from the environment, or what an ordinary run does.
 long amount(const char* variable, long ordinary);
 

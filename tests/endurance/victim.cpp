@@ -31,6 +31,18 @@ void nap() {
   nanosleep(&pause, nullptr);
 }
 
+// `pid`, or 0 when it has ended: what its parent has not reaped yet is found and takes signals, and no kill meets it.
+pid_t living(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  try {
+    std::getline(in, stat);
+  } catch (const std::exception&) {
+  }
+  size_t name = stat.rfind(')');
+  return name != std::string::npos && name + 2 < stat.size() && stat[name + 2] != 'Z' && stat[name + 2] != 'X' ? pid : 0;
+}
+
 bool ended(pid_t child) {
   siginfo_t info{};
   return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
@@ -71,21 +83,21 @@ pid_t find_victim(Victim v, pid_t core) {
   if (v == Victim::host || host == 0) return host;
   std::vector<pid_t> of_host = children_of(host);
   pid_t spawner = of_host.empty() ? 0 : of_host.front();
-  if (v == Victim::spawner || spawner == 0) return spawner;
+  if (v == Victim::spawner || spawner == 0) return living(spawner);
   std::vector<pid_t> of_spawner = children_of(spawner);
-  return of_spawner.empty() ? 0 : of_spawner.back();
+  return of_spawner.empty() ? 0 : living(of_spawner.back());
 }
 
 bool kill_at(Victim v, pid_t core, double after) {
-  for (double until = seconds_now() + after; seconds_now() < until;) nap();
+  for (double until = seconds_now() + after; seconds_now() < until && !ended(core);) nap();
   if (v == Victim::all) {
     std::vector<pid_t> pids{core};
     for (Victim each : {Victim::host, Victim::spawner})
       if (pid_t pid = find_victim(each, core)) pids.push_back(pid);
     for (pid_t pid : pids) send(pid, v, core, SIGSTOP);  // so that none can act on another's death
-    bool any = false;
-    for (pid_t pid : pids) any = send(pid, v, core, SIGKILL) || any;
-    return any && !ended(core) ? true : any;
+    bool met = !ended(core);
+    for (pid_t pid : pids) send(pid, v, core, SIGKILL);
+    return met;
   }
   while (!ended(core)) {
     pid_t pid = find_victim(v, core);

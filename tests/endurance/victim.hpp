@@ -11,7 +11,7 @@ const char* name_of(Victim v);
 
 // 0 when it is not there (yet, or any more).
 pid_t find_victim(Victim v, pid_t core);
-// Waits `after` seconds, then until the victim is there or `core` has ended, and kills it. False: it was not met.
+// Waits `after` seconds, then until the victim is there, and kills it. False: `core` had ended before that, and it was not met.
 bool kill_at(Victim v, pid_t core, double after);
 
 double seconds_now();
