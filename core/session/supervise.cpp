@@ -182,7 +182,7 @@ class Supervisor {
       if (p[kSignals].revents) on_signal();
       // The spawner's word before the host's: an end that both report was seen by the spawner.
       if (p[kWatch].revents) H5I_TRY(on_watch());
-      if (p[kGate].revents) on_gate();
+      if (gate_ && p[kGate].revents) on_gate();  // unless a signal or the spawner's word was the end of it
       if (p[kHost].revents || p[kHostPid].revents) on_host();
       if (in_.out) H5I_TRY(in_.out->handle(p[kOutIn], p[kOutOut]));
       if (in_.err) H5I_TRY(in_.err->handle(p[kErrIn], p[kErrOut]));
@@ -318,6 +318,10 @@ class Supervisor {
   }
 
   void on_signal() {
+    // Whoever sends a signal may have seen the command at work, and poll looks at its descriptors one after the other: a
+    // gate that was looked at before the exec is looked at again, or the signal would be taken for one that came first.
+    pollfd gate{went_ && gate_ ? gate_->fd() : -1, POLLIN, 0};
+    if (poll(&gate, 1, 0) > 0) on_gate();
     int n;
     while ((n = in_.signals->next()) != 0) {
       if (n == SIGWINCH) {

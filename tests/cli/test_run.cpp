@@ -213,6 +213,55 @@ TEST_CASE("a signal to h5i reaches the command, and its end is the run's") {
   });
 }
 
+TEST_CASE("a signal that h5i finds together with the command's start came after it") {
+  everywhere([](RunWorld& w, const MadeBox& b) {
+    auto paths = w.box(b);
+    auto proc = [](pid_t pid, const std::string& file) { return read_file("/proc/" + std::to_string(pid) + "/" + file); };
+    auto first_child = [&](pid_t pid) { return pid > 0 ? atoi(proc(pid, "task/" + std::to_string(pid) + "/children").c_str()) : 0; };
+    auto attested = [&] {
+      std::string log = read_file(paths.log());
+      size_t n = 0;
+      for (size_t at = 0; (at = log.find("\"kind\":\"attested\"", at)) != std::string::npos; at++) n++;
+      return n;
+    };
+    const std::string ready = paths.work() + "/ready";
+    bool met = false;
+    for (useconds_t i = 0; i < 200 && !met; i++) {
+      CAPTURE(i);
+      std::filesystem::remove(ready);
+      size_t before = attested();
+      pid_t core = start(w.sh("fix", "trap 'exit 3' TERM; : > ready; while :; do sleep 0.1; done"), w / "home/out", w / "home/err");
+      pid_t command = 0;
+      REQUIRE(soon([&] {
+        for (int k = 0; k < 1000 && command == 0; k++) command = first_child(first_child(first_child(first_child(core))));
+        return command != 0;
+      }));
+      // The command's process, below host, spawner and init, is stopped while it waits for the go: h5i gives it, and there is no
+      // command yet. Then h5i is stopped, and wakes to a started command and a signal.
+      usleep(i % 20 * 200);
+      kill(command, SIGSTOP);
+      bool held = false;
+      for (int k = 0; k < 50 && !held; k++) {
+        usleep(2000);
+        held = attested() > before;
+      }
+      usleep(20000);
+      held = held && proc(command, "comm") == "h5i-spawner\n";
+      if (held) kill(core, SIGSTOP);
+      if (held) REQUIRE(soon([&] { return proc(core, "stat").find(") T ") != std::string::npos; }));
+      kill(command, SIGCONT);
+      met = held && soon([&] { return std::filesystem::exists(ready); }, 1);
+      if (!held) REQUIRE(soon([&] { return std::filesystem::exists(ready); }));
+      kill(core, SIGTERM);
+      kill(core, SIGCONT);
+      int status = wait_for(core, 20);
+      CAPTURE(status, read_file(w / "home/err"));
+      if (met || !held) CHECK(status == 3);
+    }
+    CHECK(met);
+  });
+}
+
 TEST_CASE("box stop ends a running box, and the run says so") {
   everywhere([](RunWorld& w, const MadeBox& b) {
     auto paths = w.box(b);
