@@ -5,6 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
+#include <system_error>
+#include <thread>
 
 #include "core/base/text.hpp"
 #include "core/os/beneath.hpp"
@@ -13,6 +17,8 @@ namespace h5i::git {
 namespace {
 
 constexpr uint64_t kMaxBlob = 2ull << 30;
+constexpr size_t kShare = 256;       // entries that a thread takes at once
+constexpr unsigned kMaxThreads = 8;
 
 // The directory of the entry that is being written; entries come sorted, so it is nearly always the last one's.
 class Place {
@@ -102,6 +108,61 @@ Result<void> remove_entry(const UniqueFd& work, const Change& c) {
   return {};
 }
 
+// Inflating and checking a blob takes about as long as making its file, so the tree is shared out among the processors.
+// The library's handles belong to one thread each: every thread but the caller's opens the repository again.
+class Checkout {
+ public:
+  Checkout(const Repository& repo, const Tree& tree, const UniqueFd& work, int64_t mtime)
+      : repo_(repo), tree_(tree), work_(work), mtime_(mtime), shares_((tree.size() + kShare - 1) / kShare) {}
+
+  Result<States> run() {
+    std::vector<std::thread> helpers;
+    size_t wanted = std::min<size_t>({std::max(1u, std::thread::hardware_concurrency()), kMaxThreads, shares_.size()});
+    try {
+      while (helpers.size() + 1 < wanted) helpers.emplace_back([this] { help(); });
+    } catch (const std::system_error&) {  // no more threads for this user: those that are there do it
+    }
+    write_shares(repo_);
+    for (std::thread& t : helpers) t.join();
+    States all;
+    all.reserve(tree_.size());
+    for (std::optional<Result<States>>& share : shares_) {
+      if (!share) return make_error(Errc::INTERNAL, "a part of the tree was not written");  // shares are taken in order: a failure comes first
+      States states = H5I_TRY(std::move(*share));
+      std::move(states.begin(), states.end(), std::back_inserter(all));
+    }
+    return all;
+  }
+
+ private:
+  void help() {
+    // One that cannot be opened again is no failure: the caller's thread writes all that nobody took.
+    if (auto repo = Repository::open(repo_.directory())) write_shares(*repo);
+  }
+  void write_shares(const Repository& repo) {
+    Place place(work_);
+    for (size_t i; !failed_ && (i = next_++) < shares_.size();) {
+      shares_[i].emplace(write_share(repo, place, i * kShare));
+      if (!*shares_[i]) failed_ = true;
+    }
+  }
+  Result<States> write_share(const Repository& repo, Place& place, size_t from) const {
+    States states;
+    size_t to = std::min(from + kShare, tree_.size());
+    states.reserve(to - from);
+    for (size_t i = from; i < to; i++) H5I_TRY(write_entry(repo, place, tree_[i], mtime_, states));
+    return states;
+  }
+
+  const Repository& repo_;
+  const Tree& tree_;
+  const UniqueFd& work_;
+  const int64_t mtime_;
+  std::vector<std::optional<Result<States>>> shares_;
+  std::atomic<size_t> next_ = 0;
+  std::atomic<bool> failed_ = false;
+};
+
 }  // namespace
 
 bool plain_component(std::string_view p) {
@@ -110,11 +171,7 @@ bool plain_component(std::string_view p) {
 }
 
 Result<States> checkout(const Repository& repo, const Tree& tree, const UniqueFd& work, int64_t mtime) {
-  States states;
-  states.reserve(tree.size());
-  Place place(work);
-  for (const Entry& e : tree) H5I_TRY(write_entry(repo, place, e, mtime, states));
-  return states;
+  return Checkout(repo, tree, work, mtime).run();
 }
 
 Result<void> update_checkout(const Repository& repo, const std::vector<Change>& changes, const UniqueFd& work, int64_t mtime, States& states) {

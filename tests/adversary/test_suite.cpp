@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 
 #include "tests/adversary/world.hpp"
 #include "tests/support/catch.hpp"
@@ -29,14 +30,22 @@ std::vector<std::string> only() {
   return out;
 }
 
-void run_as(const std::string& tier, unsigned uid) {
-  adversary::Report report = adversary::run(target(tier, uid), only());
-  for (const std::string& failure : report.failures()) FAIL_CHECK(tier << " as " << uid << ": " << failure);
-  printf("%s as %u: %zu findings, %zu controls, %zu without one here\n", tier.c_str(), uid, report.findings.size(), report.controls,
+void run_through(const adversary::Target& t) {
+  adversary::Report report = adversary::run(t, only());
+  for (const std::string& failure : report.failures()) FAIL_CHECK(t.tier << " as " << t.uid << ": " << failure);
+  printf("%s as %u: %zu findings, %zu controls, %zu without one here\n", t.tier.c_str(), t.uid, report.findings.size(), report.controls,
          report.without_control);
   if (getenv("H5I_ADVERSARY_SHOW"))
     for (const auto& f : report.findings) printf("  %s %s: %s: %s\n", f.id.c_str(), f.place.c_str(), f.act.c_str(), f.words.c_str());
   CHECK(report.findings.size() > 0);
+}
+void run_as(const std::string& tier, unsigned uid) { run_through(target(tier, uid)); }
+
+std::string said(const char* name) {
+  const char* value = getenv(name);
+  INFO(name << " is not set");
+  REQUIRE(value != nullptr);
+  return value;
 }
 
 }  // namespace
@@ -64,4 +73,15 @@ TEST_CASE("workspace stops what it must and says that it confines nothing, tried
 }
 TEST_CASE("workspace stops what it must and says that it confines nothing, tried by an ordinary user", "[adversary]") {
   run_as("workspace", geteuid() == 0 ? kOther : 0);
+}
+
+// For a tier of somebody else: its installation, its id and what it claims are said in the environment.
+TEST_CASE("a given tier stops every case of what it claims", "[.][given]") {
+  for (unsigned uid : geteuid() == 0 ? std::vector<unsigned>{0, kOther} : std::vector<unsigned>{0}) {
+    adversary::Target t = target(said("H5I_ADVERSARY_TIER"), uid);
+    t.h5i = said("H5I_ADVERSARY_H5I");
+    std::istringstream words(said("H5I_ADVERSARY_CLAIMS"));
+    for (std::string claim; words >> claim;) t.claims.push_back(claim);
+    run_through(t);
+  }
 }

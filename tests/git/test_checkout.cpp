@@ -131,6 +131,45 @@ TEST_CASE("without shared objects the box holds only what its commit reaches") {
   CHECK(test::run_program("git", {"--git-dir=" + c.box + "/git", "cat-file", "-e", secret}, c.work, test::git_environment(c.s.path)).status != 0);
 }
 
+TEST_CASE("a large tree is written whole and in order, and one missing object fails it wherever it stands") {
+  constexpr int kFiles = 3000;  // several shares for each of several threads, and folders across their borders
+  Checked c;
+  auto r = Repository::open(c.repo + "/.git");
+  Tree tree;
+  for (int i = 0; i < kFiles; i++) {
+    char path[64];
+    snprintf(path, sizeof path, "d%02d/e%02d/f%04d", i / 400, i / 70, i);
+    tree.push_back({path, i % 7 == 0 ? kExecutable : kFile, *r->write_blob("content " + std::to_string(i % 100))});
+  }
+  std::string work = c.s.path + "/large";
+  test::make_directories(work);
+  UniqueFd fd = std::move(*os::open_directory(work));
+  auto states = checkout(*r, tree, fd, 5'000'000'000);
+  REQUIRE(states);
+  REQUIRE(states->size() == tree.size());
+  bool same = true;
+  for (int i = 0; i < kFiles; i++) {
+    const FileState& s = (*states)[static_cast<size_t>(i)];
+    const Entry& e = tree[static_cast<size_t>(i)];
+    struct stat st{};
+    same = same && lstat((work + "/" + e.path).c_str(), &st) == 0 && s.path == e.path && s.oid == e.oid && s.inode == st.st_ino && st.st_mtime == 5 &&
+           ((st.st_mode & 0100) != 0) == (i % 7 == 0) && test::read_file(work + "/" + e.path) == "content " + std::to_string(i % 100);
+  }
+  CHECK(same);
+
+  for (int missing : {0, 257, kFiles / 2, kFiles - 1}) {
+    INFO(missing);
+    Tree broken = tree;
+    broken[static_cast<size_t>(missing)].oid = *Oid::from_hex(std::string(40, 'd'));
+    std::string other = c.s.path + "/broken" + std::to_string(missing);
+    test::make_directories(other);
+    UniqueFd to = std::move(*os::open_directory(other));
+    auto made = checkout(*r, broken, to, 0);
+    REQUIRE_FALSE(made);
+    CHECK(made.error().what.find(std::string(40, 'd')) != std::string::npos);
+  }
+}
+
 TEST_CASE("a tree with paths that leave is not written") {
   Checked c;
   auto r = Repository::open(c.repo + "/.git");
