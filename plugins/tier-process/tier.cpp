@@ -9,25 +9,6 @@
 namespace h5i::tier_process {
 namespace {
 
-sdk::Result<sdk::Outcome> outcome_of(const sdk::SpawnResult& result) {
-  const h5i_spawn_result& raw = result.raw;
-  if (raw.exec_errno != 0) {
-    bool absent = raw.exec_errno == ENOENT || raw.exec_errno == ENOTDIR;
-    return sdk::failure(absent ? H5I_E_EXEC_NOT_FOUND : H5I_E_EXEC_NOT_EXECUTABLE,
-                        std::string("exec: ") + strerror(raw.exec_errno), raw.exec_errno);
-  }
-  if (raw.setup_errno != 0 || raw.status == H5I_OUTCOME_SETUP_FAILED)
-    return sdk::failure(
-        H5I_E_TIER_SETUP,
-        "set-up of the box failed at: " + std::string(raw.setup_text, strnlen(raw.setup_text, sizeof raw.setup_text)),
-        raw.setup_errno);
-  int32_t reason = raw.status == H5I_OUTCOME_TIMEOUT     ? static_cast<int32_t>(H5I_E_RUN_DEADLINE)
-                   : raw.status == H5I_OUTCOME_VIOLATION ? static_cast<int32_t>(H5I_E_RUN_VIOLATION)
-                   : raw.status == H5I_OUTCOME_CANCELLED ? static_cast<int32_t>(H5I_E_CANCELLED)
-                                                         : 0;
-  return sdk::Outcome{raw.status, raw.code, reason};
-}
-
 class ProcessTier final : public sdk::Tier {
  public:
   sdk::Result<json::Value> probe() override { return probe_document(probe_components(facts(), geteuid() == 0)); }
@@ -54,7 +35,7 @@ class ProcessTier final : public sdk::Tier {
     Plan plan = H5I_SDK_TRY(plan_of_run(shown_, document, request, facts(), view_));
     Placeholders held = H5I_SDK_TRY(Placeholders::make(plan.placeholders));
     uint64_t handle = H5I_SDK_TRY(host().start(plan.document, H5I_SPAWN_WORKLOAD));
-    return outcome_of(H5I_SDK_TRY(host().wait(handle)));
+    return sdk::outcome_of(H5I_SDK_TRY(host().wait(handle)));
   }
 
   // Everything of a run lives in namespaces that end with its first process; the spawner's own sweep does the rest.

@@ -8,25 +8,6 @@
 namespace h5i::tier_workspace {
 namespace {
 
-sdk::Result<sdk::Outcome> outcome_of(const sdk::SpawnResult& result) {
-  const h5i_spawn_result& raw = result.raw;
-  if (raw.exec_errno != 0) {
-    bool absent = raw.exec_errno == ENOENT || raw.exec_errno == ENOTDIR;
-    return sdk::failure(absent ? H5I_E_EXEC_NOT_FOUND : H5I_E_EXEC_NOT_EXECUTABLE,
-                        std::string("exec: ") + strerror(raw.exec_errno), raw.exec_errno);
-  }
-  if (raw.setup_errno != 0 || raw.status == H5I_OUTCOME_SETUP_FAILED)
-    return sdk::failure(
-        H5I_E_TIER_SETUP,
-        "set-up failed at: " + std::string(raw.setup_text, strnlen(raw.setup_text, sizeof raw.setup_text)),
-        raw.setup_errno);
-  int32_t reason = raw.status == H5I_OUTCOME_TIMEOUT     ? static_cast<int32_t>(H5I_E_RUN_DEADLINE)
-                   : raw.status == H5I_OUTCOME_VIOLATION ? static_cast<int32_t>(H5I_E_RUN_VIOLATION)
-                   : raw.status == H5I_OUTCOME_CANCELLED ? static_cast<int32_t>(H5I_E_CANCELLED)
-                                                         : 0;
-  return sdk::Outcome{raw.status, raw.code, reason};
-}
-
 class WorkspaceTier final : public sdk::Tier {
  public:
   sdk::Result<json::Value> probe() override { return probe_document(try_namespaces()); }
@@ -41,8 +22,7 @@ class WorkspaceTier final : public sdk::Tier {
     json::Value document = H5I_SDK_TRY(build_plan(request, facts(request)));
     if (document["argv"].array().empty()) return sdk::failure(H5I_E_INVALID, "run: the request has no command");
     uint64_t handle = H5I_SDK_TRY(host().start(document, H5I_SPAWN_WORKLOAD));
-    sdk::SpawnResult ended = H5I_SDK_TRY(host().wait(handle));
-    return outcome_of(ended);
+    return sdk::outcome_of(H5I_SDK_TRY(host().wait(handle)));
   }
 
   // What a dead run left are processes; finding and killing them is the core's sweep, which knows the session's

@@ -59,9 +59,7 @@ class MyTier final : public sdk::Tier {
 
   sdk::Result<sdk::Outcome> run(const json::Value& request) override {
     uint64_t child = H5I_SDK_TRY(host().start(plan_for(request), H5I_SPAWN_WORKLOAD));
-    sdk::SpawnResult result = H5I_SDK_TRY(host().wait(child));
-    if (result.raw.setup_errno != 0) return sdk::Outcome::failed(H5I_OUTCOME_SETUP_FAILED, H5I_E_TIER_SETUP);
-    return sdk::Outcome{result.raw.status, result.raw.code, 0};
+    return sdk::outcome_of(H5I_SDK_TRY(host().wait(child)));
   }
 
   // Nothing of ours outlives the host process.

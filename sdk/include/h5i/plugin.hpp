@@ -240,6 +240,24 @@ struct Outcome {
   static Outcome failed(uint32_t status, int32_t reason, int32_t code = 0) { return {status, code, reason}; }
 };
 
+// What the end of a child is for the core: an exec or a set-up that failed is a failure with its errno, all else the child's own
+// end. A tier whose `run` starts one child returns this.
+inline Result<Outcome> outcome_of(const SpawnResult& result) {
+  const h5i_spawn_result& raw = result.raw;
+  if (raw.exec_errno != 0) {
+    bool absent = raw.exec_errno == ENOENT || raw.exec_errno == ENOTDIR;
+    return failure(absent ? H5I_E_EXEC_NOT_FOUND : H5I_E_EXEC_NOT_EXECUTABLE, std::string("exec: ") + strerror(raw.exec_errno), raw.exec_errno);
+  }
+  if (raw.setup_errno != 0 || raw.status == H5I_OUTCOME_SETUP_FAILED)
+    return failure(H5I_E_TIER_SETUP, "set-up of the box failed at: " + std::string(raw.setup_text, strnlen(raw.setup_text, sizeof raw.setup_text)),
+                   raw.setup_errno);
+  int32_t reason = raw.status == H5I_OUTCOME_TIMEOUT     ? static_cast<int32_t>(H5I_E_RUN_DEADLINE)
+                   : raw.status == H5I_OUTCOME_VIOLATION ? static_cast<int32_t>(H5I_E_RUN_VIOLATION)
+                   : raw.status == H5I_OUTCOME_CANCELLED ? static_cast<int32_t>(H5I_E_CANCELLED)
+                                                         : 0;
+  return Outcome{raw.status, raw.code, reason};
+}
+
 // The five verbs; what each promises is in tier.h. Called on one thread, one at a time.
 class Tier {
  public:
