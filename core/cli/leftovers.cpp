@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/base/text.hpp"
+#include "core/git/packed_refs.hpp"
 #include "core/os/beneath.hpp"
 
 namespace h5i::cli {
@@ -91,6 +92,7 @@ Result<std::string> finish_removal(const std::string& boxes_dir, const std::stri
 }
 
 Result<void> sweep_leftovers(const std::string& boxes_dir, const git::Repository* repo) {
+  if (repo) git::clear_dead_packed_lock(repo->directory());
   auto top = os::open_directory(boxes_dir);
   if (!top) return top.error().sys_errno == ENOENT ? Result<void>{} : Result<void>(std::move(top).error());
   std::vector<os::DirectoryEntry> agents = H5I_TRY(os::list_directory(*top));

@@ -14,6 +14,7 @@
 #include "core/git/config_file.hpp"
 #include "core/git/handles.hpp"
 #include "core/git/library.hpp"
+#include "core/git/packed_refs.hpp"
 #include "core/git/shape.hpp"
 #include "core/os/beneath.hpp"
 #include "core/os/fs.hpp"
@@ -364,6 +365,12 @@ Result<void> Repository::remove_ref(const std::string& name, const std::optional
   const git_oid* target = git_reference_target(handle.get());
   if (expected && (!target || from_git(*target) != *expected))
     return make_error(Errc::GIT_REF_CHANGED, printable(name) + " is not what it was", target ? from_git(*target).hex() : "a symbolic ref");
+  // First where it is packed: the other way round it would have an old value for a moment.
+  H5I_TRY(remove_packed_ref(dir_, name));
+  error = git_reference_lookup(&raw, repo_, name.c_str());
+  if (error == GIT_ENOTFOUND) return {};
+  if (error < 0) return library_error(Errc::GIT_FAILED, printable(name) + " cannot be read");
+  handle.reset(raw);
   if (git_reference_delete(handle.get()) < 0) return library_error(Errc::GIT_FAILED, printable(name) + " cannot be removed");
   return {};
 }

@@ -108,6 +108,20 @@ std::vector<Verb> verbs() {
          said(run(p.h5i({"box", "run", "fix", "--", "git", "status"})));
        }},
       {"rm", rm, create_changed, again(rm, "box.not-found")},
+      // Refs that git packed go by a new copy of the file that holds them all: with many, most of the verb is in there.
+      {"rm over packed refs", rm,
+       [](const Project& p) {
+         create_changed(p);
+         p.ok({"box", "propose", "fix", "--message", "m"});
+         if (!std::filesystem::exists(p / "r/.git/packed-refs"))
+           p.git("version > ../refs && for i in $(seq 2000); do echo create refs/many/$i HEAD; done > ../refs && git update-ref --stdin < ../refs && rm ../refs");
+         p.git("pack-refs --all");
+       },
+       [rm](const Project& p, int) {
+         said(run(p.h5i(rm)), "box.not-found");
+         CHECK(output_of(p.git("for-each-ref refs/h5i/base refs/heads/h5i")) == "");
+         p.git("pack-refs --all");
+       }},
       {"gc", gc,
        [](const Project& p) {
          create_changed(p);

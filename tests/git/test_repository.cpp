@@ -1,5 +1,7 @@
 #include "core/git/repository.hpp"
 
+#include <sys/file.h>
+
 #include "core/git/alternates.hpp"
 #include "core/git/user_index.hpp"
 #include "tests/git/scratch.hpp"
@@ -55,6 +57,55 @@ TEST_CASE("trees, commits and refs are read and written as git has them") {
   CHECK(r.remove_ref("refs/heads/x", *id));
   CHECK(r.descends(*c2, *id));
   CHECK_FALSE(r.descends(*id, *c2));
+}
+
+TEST_CASE("a packed ref goes from the file that holds it, and every other byte of the file stays") {
+  test::Scratch s;
+  std::string repo = s.path + "/r", file = repo + "/.git/packed-refs", lock = file + ".lock";
+  test::make_repository(repo);
+  for (const char* name : {"refs/heads/a", "refs/heads/a-b", "refs/heads/b"}) test::git(repo, {"update-ref", name, "HEAD"});
+  test::git(repo, {"tag", "-a", "-m", "m", "annotated"});
+  test::git(repo, {"pack-refs", "--all"});
+  test::git(repo, {"update-ref", "refs/heads/b", test::git(repo, {"commit-tree", "-m", "later", "HEAD^{tree}"})});
+  Repository r = opened(repo);
+  auto packed = [&] { return test::read_file(file); };
+  std::string all = packed(), line = test::git(repo, {"rev-parse", "refs/heads/a"}) + " refs/heads/a\n";
+  REQUIRE(all.find(line) != std::string::npos);
+  CHECK(r.remove_ref("refs/heads/a", std::nullopt));
+  CHECK_FALSE(*r.ref("refs/heads/a"));
+  CHECK(packed() == all.substr(0, all.find(line)) + all.substr(all.find(line) + line.size()));
+  // Loose and packed: the old value does not come back.
+  CHECK(r.remove_ref("refs/heads/b", std::nullopt));
+  CHECK_FALSE(*r.ref("refs/heads/b"));
+  // With the peeled value that follows it.
+  CHECK(r.remove_ref("refs/tags/annotated", std::nullopt));
+  CHECK(packed().find('^') == std::string::npos);
+  CHECK(packed().find(" refs/heads/a-b\n") != std::string::npos);
+  CHECK(packed().find(" refs/heads/main\n") != std::string::npos);
+  test::git(repo, {"fsck", "--strict"});
+
+  // Another program's lock is waited for and stays, also when it is empty; so does that of an h5i that lives.
+  all = packed();
+  for (const char* content : {"", "# pack-refs with: peeled fully-peeled sorted \n"}) {
+    write_file(lock, content);
+    auto refused = r.remove_ref("refs/heads/a-b", std::nullopt);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == Errc::BUSY);
+    CHECK(test::read_file(lock) == content);
+  }
+  write_file(lock, "h5i refs\n");
+  int held = open(lock.c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(flock(held, LOCK_EX) == 0);
+  CHECK(r.remove_ref("refs/heads/a-b", std::nullopt).error().code == Errc::BUSY);
+  CHECK(packed() == all);
+  // That of a dead one does not, nor what it was writing.
+  close(held);
+  write_file(repo + "/.git/.packed-refs." + std::string(26, 'a'), "half");
+  CHECK(r.remove_ref("refs/heads/a-b", std::nullopt));
+  CHECK(access(lock.c_str(), F_OK) != 0);
+  CHECK(access((repo + "/.git/.packed-refs." + std::string(26, 'a')).c_str(), F_OK) != 0);
+  CHECK(packed().find("refs/heads/a-b") == std::string::npos);
+  test::git(repo, {"pack-refs", "--all"});
 }
 
 TEST_CASE("a three-way merge takes both sides or names the conflicts") {
