@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 
+#include "core/evidence/denial_words.hpp"
 #include "core/evidence/log.hpp"
 #include "core/session/receipt.hpp"
 
@@ -58,6 +60,23 @@ std::optional<Error> error_of(const session::BoxEntry& box, const Json& receipt)
   return make_error(code, what + " in " + box.name.str(), outcome["detail"].string());
 }
 
+// "Operation not permitted" is all that the program could say. Calls with the same meaning share a line.
+void note_denials(Context& ctx, const session::BoxEntry& box, const Json& denials) {
+  std::vector<std::pair<std::string_view, std::string>> lines;
+  for (const Json& d : denials.array()) {
+    const std::string& name = d["syscall"].string();
+    std::string_view words = evidence::denial_words(name);
+    if (words.empty()) continue;
+    auto same = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.first == words; });
+    if (same == lines.end())
+      lines.emplace_back(words, name);
+    else
+      same->second += ", " + name;
+  }
+  for (const auto& [words, names] : lines) ctx.note("refused in the box: " + names + ": " + std::string(words));
+  if (!lines.empty()) ctx.note("  see: h5i box inspect " + box.name.str());
+}
+
 // The last bytes of a captured stream. They were redacted before they were stored.
 Json stream_json(const session::BoxEntry& box, const Json& stream) {
   Json out = json::Object{{"bytes", stream["bytes"]}, {"captured", stream["captured"]}, {"sha256", stream["sha256"]},
@@ -106,8 +125,9 @@ int run_and_report(Context& ctx, const session::BoxEntry& box, const session::Ru
                             {"stderr", stream_json(box, receipt["output"]["stderr"])}};
     if (error) out["error"] = error_json(*error);
     ctx.result(out);
-  } else if (error) {
-    ctx.refuse(*error);
+  } else {
+    note_denials(ctx, box, receipt["denials"]);
+    if (error) ctx.refuse(*error);
   }
   ctx.detail("session " + receipt["session"].string() + ", receipt " + report->receipt_record);
   Json status = json::Object{{"schema", "h5i.status/1"},

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/base/text.hpp"
+#include "core/evidence/denial_words.hpp"
 
 namespace h5i::evidence {
 namespace {
@@ -80,8 +81,11 @@ Section not_enforced(const Json& r) {
 
 Section denied(const Json& r) {
   Section s{"Denied (host-observed)", {}};
-  for (const Json& d : r["denials"].array())
-    s.rows.push_back({text_of(d["syscall"]), text_of(d["count"]) + " times, " + text_of(d["errno"]), true});
+  for (const Json& d : r["denials"].array()) {
+    std::string said = text_of(d["count"]) + " times, " + text_of(d["errno"]);
+    if (std::string_view words = denial_words(d["syscall"].string()); !words.empty()) said += "; " + std::string(words);
+    s.rows.push_back({text_of(d["syscall"]), std::move(said), true});
+  }
   if (s.rows.empty())
     s.rows.push_back({"", r["denials"].is_array() ? "nothing that the tier can see" : "not recorded"});
   for (const Json& u : r["unobserved"].array())

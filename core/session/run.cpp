@@ -497,6 +497,13 @@ class Run {
       unobserved_.push(json::Object{{"what", "file and network accesses"}, {"reason", "nothing of this tier confines or watches them"}});
     if (!plan_["seccomp"].is_object())
       unobserved_.push(json::Object{{"what", "refused system calls"}, {"reason", "this tier filters none"}});
+    // A program only learns EAGAIN or ENOMEM; these are the fields to look at.
+    const Json& resources = policy_["profile"]["resources"];
+    if (!plan_["rlimits"].array().empty())
+      unobserved_.push(json::Object{{"what", "limits that were reached"},
+                                    {"reason", "a task beyond resources.procs (" + std::to_string(resources["procs"].integer()) +
+                                                   ") or memory beyond resources.mem (" + std::to_string(resources["mem"].integer() >> 20) +
+                                                   " MiB) is refused without telling us"}});
   }
 
   Result<RunReport> finish(Supervised& s) {

@@ -62,6 +62,17 @@ TEST_CASE(
   CHECK(receipt_text(receipt()).find("redacted: GITHUB_PAT: 2") != std::string::npos);
 }
 
+TEST_CASE("a refused call that a person can do something about is said with what to do, others with their name alone") {
+  Json r = receipt();
+  r["denials"] = json::Array{json::Object{{"syscall", "ptrace"}, {"count", 1}, {"errno", "EPERM"}},
+                             json::Object{{"syscall", "io_uring_setup"}, {"count", 2}, {"errno", "ENOSYS"}}};
+  std::string text = receipt_text(r);
+  INFO(text);
+  CHECK(text.find("ptrace: 1 times, EPERM; debuggers and tracers") != std::string::npos);
+  CHECK(text.find("run them outside") != std::string::npos);
+  CHECK(text.find("io_uring_setup: 2 times, ENOSYS\n") != std::string::npos);
+}
+
 TEST_CASE("what a receipt lacks is said to be missing, and never reads as clean") {
   for (Json broken :
        {Json(json::Object{}), Json("text"),
