@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -104,10 +105,20 @@ __attribute__((format(printf, 2, 3))) void value(Result& r, const char* format, 
 
 long number(const char* s) { return strtol(s, nullptr, 0); }
 
+// A child that goes when we go. A control runs where nothing else would end it: no namespace, and nobody left to walk.
+pid_t fork_with_us() {
+  pid_t self = getpid(), pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != self) _exit(1);
+  }
+  return pid;
+}
+
 // Runs `act` in a child, for what could take this process down. Its errno comes back as the exit status.
 template <class Act>
 void in_child(Result& r, Act act) {
-  pid_t pid = fork();
+  pid_t pid = fork_with_us();
   if (pid < 0) return of(r, -1);
   if (pid == 0) {
     int err = act() >= 0 ? 0 : errno;
@@ -186,7 +197,7 @@ void act_list(Words w, Result& r) {
 void act_exec(Words w, Result& r) {
   int p[2];
   if (pipe2(p, O_CLOEXEC) != 0) return of(r, -1);
-  pid_t pid = fork();
+  pid_t pid = fork_with_us();
   if (pid == 0) {
     int null = open("/dev/null", O_RDWR);
     if (null >= 0)
@@ -329,7 +340,7 @@ void act_fork(Words w, Result& r) {
   if (!pids) return of(r, -1);
   int err = 0;
   for (; n < want; n++) {
-    pid_t pid = fork();
+    pid_t pid = fork_with_us();
     if (pid == 0)
       for (;;) pause();
     if (pid < 0) {

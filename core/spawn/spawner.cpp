@@ -360,10 +360,12 @@ Result<uint64_t> Spawner::start(const Message& m, int plan_fd) {
                   plan.identity_map && geteuid() == 0};
     auto mapped = os::write_id_map(run->pid, map);
     if (!mapped) {
+      auto ended = os::pidfd_ended(run->pidfd.get(), 0);  // before us: what is said of its files is no word on ids then
       (void)os::pidfd_signal(run->pidfd.get(), SIGKILL);
       while (waitpid(run->pid, nullptr, __WALL) < 0 && errno == EINTR) {
       }
       if (run->cgroup) (void)os::remove_cgroup(*run->cgroup);
+      if (ended && *ended) return make_error(Errc::TIER_SETUP, "the box's first process ended before its ids were mapped", "somebody killed it");
       Error e = std::move(mapped).error();
       return make_error(Errc::TIER_SETUP, "id map refused by the kernel", e.what + ": " + e.evidence);
     }

@@ -225,6 +225,39 @@ KERNEL_TEST("a spawner killed the moment it cloned leaves no copy of itself that
   KCHECK(met > 0);
 }
 
+KERNEL_TEST("a canary that is killed where nothing confines it takes the children of its act along", "[spawn][life]") {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  for (std::vector<std::string> act : {std::vector<std::string>{"cpu", "600"}, {"fork", "2000"}}) {
+    std::string program = build_dir() + "/out/libexec/h5i/h5i-canary", two = "2";
+    pid_t canary = fork();
+    if (canary == 0) {
+      char* argv[] = {program.data(), two.data(), act[0].data(), act[1].data(), nullptr};
+      execv(argv[0], argv);
+      _exit(1);
+    }
+    const std::string children = "/proc/" + std::to_string(canary) + "/task/" + std::to_string(canary) + "/children";
+    std::string seen;
+    for (int i = 0; i < 20000 && seen.empty(); i++, usleep(100))
+      if (auto text = os::read_file(children, 1 << 20)) seen = *text;
+    KREQUIRE(!seen.empty());
+    KCHECK(kill(canary, SIGKILL) == 0);
+    // They come to us when it is gone: each ends, by its own parent's end.
+    int ended = 0, status = 0;
+    pid_t pid = 0;
+    for (int i = 0; i < 5000 && pid >= 0; i++) {
+      pid = waitpid(-1, &status, WNOHANG);
+      if (pid > 0 && pid != canary) ended++;
+      if (pid == 0) usleep(1000);
+    }
+    KCHECK_SAYS(pid < 0 && ended > 0, act[0] + ": " + std::to_string(ended) + " ended");
+    if (pid < 0) continue;
+    for (pid_t left = 0; (left = atoi(os::read_file("/proc/self/task/" + std::to_string(getpid()) + "/children", 64)->c_str())) > 0;) {
+      kill(left, SIGKILL);
+      waitpid(left, nullptr, 0);
+    }
+  }
+}
+
 KERNEL_TEST("a pid 1 that is killed from outside takes the box with it and is reported as no orderly end",
             "[spawn][life]") {
   Json p = confined_plan(k);
