@@ -141,11 +141,12 @@ std::string neutral(const Place& at_first) {
   return "neutral";
 }
 
-// The work tree is, after a run that did nothing, what it was before: no mask or placeholder stays.
+// The work tree is, after a run that did nothing, what it was before: no mask or placeholder stays. A folder's own time may change
+// while a placeholder comes and goes, so the folders themselves ("." and "..") are not listed.
 std::string litter(const Place& at_first) {
   Place p = own(at_first);
   if (!p.inside()) return shell(p, "touch .env").status == 0 ? "did" : "did not";
-  std::string list = "cd " + p.work + " && find . -path ./.git -prune -o -print | sort; ls -la " + p.world->home() + "/open " + p.world->home() + "/shared";
+  std::string list = "cd " + p.work + " && find . -path ./.git -prune -o -print | sort; ls -lA " + p.world->home() + "/open " + p.world->home() + "/shared";
   std::string before = p.world->host({"/bin/sh", "-c", list}, "/").out;
   shell(p, "true");
   return p.world->host({"/bin/sh", "-c", list}, "/").out == before ? "as before" : "changed";
