@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
 try() {
   "$@" 2> err || echo "status $?"
   grep -E '^SUMMARY|runtime error' err > said || echo 'no complaint'
-  sed -E 's,/[^ ]*/,,;s/ in .*//' said
+  sed -E 's/^(SUMMARY: [A-Za-z]+: (data race|[a-z-]+)).*/\1/; s/.*(runtime error: [a-z ]+).*/\1/' said
 }
 )sh";
   std::string undefined = script + "gcc -w -fsanitize=undefined s.c -o s\ntry ./s\ntry ./s u\n";
