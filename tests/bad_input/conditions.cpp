@@ -32,6 +32,12 @@ std::vector<Expect> bad_ids(std::vector<Expect> first) {
   return first;
 }
 
+long many_files() {
+  const char* set = getenv("H5I_BAD_INPUT_FILES");
+  long n = set ? atol(set) : 0;
+  return n > 0 ? n : 5000;
+}
+
 using Start = std::function<void(const World&, Program&)>;
 
 Start closed(std::vector<int> fds) {
@@ -158,6 +164,11 @@ std::vector<Condition> table() {
          w.sh("printf x > \"$(printf 'caf\\351')\" && git add -A && git commit -qm latin");
          w.make_boxes();
        }},
+      {.name = "a great many files", .from = "repository", .make = [](World& w) {
+         w.sh("for d in $(seq 50); do mkdir -p many/$d && (cd many/$d && seq " + std::to_string(many_files() / 50) +
+              " | split -l 1 -a 4 -d - f) || exit 1; done; git add -A && git commit -qm many && git repack -adq");
+         w.make_boxes();
+       }, .start = [](const World&, Program& p) { p.timeout_s = 600; }, .large = true},
       // ---- what holds it
       {.name = "a read-only file system", .each = [](World& w) { w.mount_read_only(); }, .expect = {{"box run, box shell", "log.write"}, {"box create, box diff, box compare, box propose, box apply, box export, box rebase, box abort, box rm, box allow, policy init, log seal, plugin install, plugin trust, plugin untrust, plugin remove, key untrust, key rotate", "denied"}}, .mounts = true},
       {.name = "a full disk", .each = [](World& w) {

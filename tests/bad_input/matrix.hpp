@@ -37,6 +37,7 @@ struct Condition {
   std::vector<Expect> expect = {};
   bool ids = false;                                        // every id and path among the words is `id`
   std::string id = {};
+  bool large = false;                                      // costs enough that the last of people() alone tries it
   bool mounts = false;                                     // needs a mount namespace of the test's own
   Sees sees = Sees::BOTH;
   std::function<void(const World&)> after = {};            // once a verb that did its work has ended
