@@ -121,6 +121,7 @@ class Run {
       return make_error(Errc::BOX_STATE, "nothing runs in " + manifest_.name.str(), "the box is aborted");
     dirs_ = H5I_TRY(UserDirs::from_environment());
     H5I_TRY(check_command());
+    H5I_TRY(check_objects());
     signals_.emplace(H5I_TRY(SignalFd::take()));
     H5I_TRY(start_host_process());  // goes on by itself while the next steps are taken
     int64_t wall = policy_["profile"]["resources"]["wall"].integer(0);
@@ -157,6 +158,17 @@ class Run {
     env.values["H5I_SESSION"] = session_.value;
     env.values["H5I_SPOOL"] = box_.paths.spool();
     env_ = std::move(env);
+    return {};
+  }
+
+  // The view of a box shows these folders by name. They were no links when the box was made; one that is now would show it the
+  // objects of whatever repository it leads to.
+  Result<void> check_objects() {
+    for (const std::string& objects : manifest_.object_dirs) {
+      auto fd = os::open_no_links(objects, O_PATH | O_DIRECTORY);
+      if (!fd && fd.error().code == Errc::PATH_ESCAPE)
+        return make_error(Errc::GIT_REDIRECTED, "objects that the box was made of lie behind a symbolic link now", printable(objects), "replace the link by what it leads to");
+    }
     return {};
   }
 

@@ -32,13 +32,21 @@ std::string bytes_of(const std::string& path) {
 struct Site {
   World w;
   std::string marker, ran;
-  explicit Site(uid_t uid) : w(uid), marker(w.outside("marker.sh")), ran(w.outside("ran")) {
-    w.tier = "workspace";
+  Site(uid_t uid, const std::string& tier) : w(uid), marker(w.outside("marker.sh")), ran(w.outside("ran")) {
+    w.tier = tier;
     w.write(marker, "#!/bin/sh\necho ran >> " + ran + "\ncat\n", 0755);
     w.write(w.outside("secret/note.txt"), std::string(kCanary) + "\n");
     w.write(w.outside("secret/config"), "[user]\n\tname = " + std::string(kCanary) + "\n[core]\n\tfsmonitor = " + marker + "\n");
     Ended e = run(Program{.argv = {"/bin/sh", "-c", "git init -q --template= -b main . && git add . && git commit -qm secret"}, .env = {{"HOME", w.home()}}, .cwd = w.outside("secret"), .uid = uid});
     REQUIRE(e.status == 0);
+  }
+  // A name, and words more of `box create`.
+  std::vector<std::string> create(const std::string& name, std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"box", "create", "--name", name, "--isolation", w.tier});
+    return more;
+  }
+  void make_both() const {
+    for (const char* name : {"fix", "other"}) w.made(create(name));
   }
   bool fired() {
     bool f = fs::exists(ran);
@@ -62,6 +70,7 @@ struct Trick {
   std::function<void(Site&)> make;  // in a repository with one commit
   std::string create;               // "ok", or ids of the refusals that `box create` may give: "a|b"
   bool fires = false;               // the git program, used as people use it, runs the marker
+  std::string run = "ok";           // the same of `box run`, in a box that is older than the trick
 };
 
 void configure(Site& s, const std::string& key, const std::string& value) { s.w.git({"config", key, value}); }
@@ -113,7 +122,7 @@ std::vector<Trick> host_tricks() {
       {"a configuration that is a link outside", [&](Site& s) { s.w.sh("rm .git/config && ln -s " + outside(s, "secret/config") + " .git/config"); }, "git.unsupported-extension|git.redirected"},
       {"a configuration that is a fifo", [](Site& s) { s.w.sh("rm .git/config && mkfifo .git/config"); }, "git.unsupported-extension"},
       {"borrowed objects of another repository", [&](Site& s) { s.w.write("r/.git/objects/info/alternates", outside(s, "secret/.git/objects") + "\n"); }, "ok"},
-      {"objects that are a link to another repository's", [&](Site& s) { s.w.sh("cp -rn .git/objects/. " + outside(s, "secret/.git/objects") + " && rm -rf .git/objects && ln -s " + outside(s, "secret/.git/objects") + " .git/objects"); }, "ok"},
+      {"objects that are a link to another repository's", [&](Site& s) { s.w.sh("cp -rn .git/objects/. " + outside(s, "secret/.git/objects") + " && rm -rf .git/objects && ln -s " + outside(s, "secret/.git/objects") + " .git/objects"); }, "ok", false, "git.redirected"},
       {"refs that are a link", [](Site& s) { s.w.sh("mv .git/refs ../refs && ln -s ../../refs .git/refs"); }, "git.redirected"},
       {"a ref that is a link outside", [&](Site& s) { s.w.sh("ln -s " + outside(s, "secret/note.txt") + " .git/refs/heads/leak"); }, "git.redirected"},
       {"a ref that is a fifo", [](Site& s) { s.w.sh("mkfifo .git/refs/heads/pipe"); }, "git.unsupported-extension"},
@@ -156,8 +165,31 @@ void people(Site& s) {
   s.w.sh("git status; git diff; git add -A; git commit -qm control; git checkout -q -b control; git log -1 -p", false);
 }
 
-std::vector<std::vector<std::string>> work_verbs(const std::string& box, const std::string& out) {
-  return {{"box", "ls"}, {"box", "status", box}, {"box", "log", box}, {"box", "inspect", box}, {"box", "run", box, "--", "true"}, {"box", "diff", box}, {"box", "diff", box, "--raw"}, {"box", "compare", box, "other"},
+// Of both tiers each: who does not confine can be asked everywhere; the one that confines, where it verifies.
+std::vector<std::string> tiers() {
+  static const bool confines = [] {
+    Json probe = World(0).made({"box", "probe"});
+    for (const Json& t : probe["tiers"].array())
+      if (t["tier"].string() == "process" && t["state"].string() == "available") return true;
+    printf("SKIP: hostile-repo-process: the process tier is not available here\n");
+    return false;
+  }();
+  return confines ? std::vector<std::string>{"workspace", "process"} : std::vector<std::string>{"workspace"};
+}
+
+bool wanted(const std::string& name) {
+  const char* only = getenv("H5I_HOSTILE_REPO_ONLY");
+  return !only || name.find(only) != std::string::npos;
+}
+
+// In a box that confines, git shows all that it finds, and what lies outside is asked for by name.
+std::vector<std::string> run_words(const Site& s, const std::string& box) {
+  if (s.w.tier == "workspace") return {"box", "run", box, "--", "true"};
+  return {"box", "run", box, "--", "sh", "-c", "exec 2>&1; git status; git diff; git log -p -2; git cat-file --batch-all-objects --batch; cat " + s.w.outside("secret/note.txt") + "; true"};
+}
+
+std::vector<std::vector<std::string>> work_verbs(const Site& s, const std::string& box, const std::string& out) {
+  return {{"box", "ls"}, {"box", "status", box}, {"box", "log", box}, {"box", "inspect", box}, run_words(s, box), {"box", "diff", box}, {"box", "diff", box, "--raw"}, {"box", "compare", box, "other"},
           {"box", "rebase", box}, {"box", "propose", box, "-m", "m"}, {"box", "export", box, "--output", out}, {"log", "show", box}, {"log", "verify", box, "--allow-unsealed"}, {"log", "seal", box},
           {"policy", "show"}, {"policy", "check"}, {"policy", "explain", "workspace"}, {"box", "apply", box, "--yes"}, {"box", "abort", "other"}, {"box", "gc"}, {"box", "rm", box, "--force"}, {"box", "rm", "other", "--force"}};
 }
@@ -166,7 +198,7 @@ Ended said(Site& s, const std::vector<std::string>& words) {
   Program p = s.w.h5i(words);
   p.timeout_s = 20;
   Ended e = run(p);
-  s.w.settle();
+  if (words[1] == "run") s.w.settle();
   CAPTURE(words, e.out, e.err);
   CHECK(e.status >= 0);    // it ended by itself
   CHECK(e.status < 1000);  // and by no signal
@@ -201,32 +233,34 @@ void change(Site& s, const std::string& box) {
 TEST_CASE("a hostile repository makes no verb run code, read outside or wait for ever") {
   for (uid_t uid : people())
     for (const Trick& t : host_tricks()) {
+      if (!wanted(t.name)) continue;
       CAPTURE(uid, t.name);
-      // Made before the trick: the verbs on boxes meet it too.
+      // Made before the trick: the verbs on boxes meet it too. Each trick meets both tiers in both orders, shared out to the users.
       for (bool before : {true, false}) {
-        CAPTURE(before);
-        Site s(uid);
-        if (before)
-          for (const char* name : {"fix", "other"}) s.w.made({"box", "create", "--name", name, "--isolation", "workspace"});
+        const std::string tier = before == (uid == 0) ? tiers().front() : tiers().back();
+        CAPTURE(before, tier);
+        Site s(uid, tier);
+        if (before) s.make_both();
         t.make(s);
         s.fired();
         if (before) {
           change(s, "fix");
         } else {
-          Ended e = said(s, {"box", "create", "--name", "fix", "--isolation", "workspace"});
+          Ended e = said(s, s.create("fix"));
           CAPTURE(e.out, e.err);
           CHECK(gave(e, t.create));
-          said(s, {"box", "create", "--name", "other", "--isolation", "workspace", "--with-changes"});
+          said(s, s.create("other", {"--with-changes"}));
           change(s, "fix");
         }
         std::string box = s.w.box("fix");
-        for (const auto& words : work_verbs("fix", s.w.outside("out"))) {
+        for (const auto& words : work_verbs(s, "fix", s.w.outside("out"))) {
           if (words[1] == "apply" || words[1] == "rm") {
             s.no_canary_below(box);
             // A box that is older than the trick sees the folders that it was made with: others are in no confining tier's view.
             if (words[1] == "apply" && !before) no_canary_in_objects_of(s, box);
           }
-          said(s, words);
+          Ended e = said(s, words);
+          if (words[1] == "run" && before && !t.run.empty()) CHECK(gave(e, t.run));
         }
         s.no_canary_below(s.w.outside("out"));
         if (before || !t.fires) continue;
@@ -268,16 +302,18 @@ TEST_CASE("what a box left behind makes no verb run code or read outside") {
   };
   for (uid_t uid : people())
     for (const Left& row : rows) {
-      CAPTURE(uid, row.name);
-      Site s(uid);
-      for (const char* name : {"fix", "other"}) s.w.made({"box", "create", "--name", name, "--isolation", "workspace"});
+      if (!wanted(row.name)) continue;
+      const std::string tier = (&row - rows.data()) % 2 == (uid == 0) ? tiers().front() : tiers().back();
+      CAPTURE(uid, tier, row.name);
+      Site s(uid, tier);
+      s.make_both();
       change(s, "fix");
       std::string box = s.w.box("fix");
       row.make(s, box);
       Ended p = said(s, {"box", "propose", "fix"});
       CAPTURE(p.out, p.err);
       CHECK(gave(p, row.propose));
-      for (const auto& words : work_verbs("fix", s.w.outside("out"))) {
+      for (const auto& words : work_verbs(s, "fix", s.w.outside("out"))) {
         Ended e = said(s, words);
         if (words[1] == "diff" && words.size() == 3)
           for (const char* raw : {"\x1b", "\r", "\xE2\x80\xAE", "\xE2\x80\x8B"}) CHECK(e.out.find(raw) == std::string::npos);
@@ -289,33 +325,151 @@ TEST_CASE("what a box left behind makes no verb run code or read outside") {
     }
 }
 
+namespace {
+
+// Somebody who, as `uid`, makes `folder` by turns itself, nothing, and a link to `target`.
+class Swapper {
+ public:
+  Swapper(uid_t uid, const Site& s, std::string folder, const std::string& target) : folder_(std::move(folder)), link_(s.w.outside("link")), plain_(s.w.outside("plain")) {
+    pid_ = fork();
+    if (pid_ != 0) return;
+    if (uid && (setresgid(uid, uid, uid) != 0 || setresuid(uid, uid, uid) != 0)) _exit(1);
+    if (symlink(target.c_str(), link_.c_str()) != 0) _exit(1);
+    for (useconds_t i = 0;; i++) {
+      usleep(i * 7919 % 3000);  // at times long enough for what looks first and writes then
+      rename(folder_.c_str(), plain_.c_str());
+      rename(link_.c_str(), folder_.c_str());
+      usleep(i * 104729 % 500);
+      rename(folder_.c_str(), link_.c_str());
+      rename(plain_.c_str(), folder_.c_str());
+    }
+  }
+  ~Swapper() { end(); }
+  Swapper(const Swapper&) = delete;
+  // The folder is itself again.
+  void end() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+    if (fs::is_symlink(folder_)) fs::remove(folder_);
+    fs::remove(link_);
+    if (fs::exists(plain_)) fs::rename(plain_, folder_);
+  }
+
+ private:
+  std::string folder_, link_, plain_;
+  pid_t pid_;
+};
+
+}  // namespace
+
 TEST_CASE("a folder that is swapped for a link while work is taken leads nowhere") {
   for (uid_t uid : people()) {
-    CAPTURE(uid);
-    Site s(uid);
-    for (const char* name : {"fix", "other"}) s.w.made({"box", "create", "--name", name, "--isolation", "workspace"});
-    change(s, "fix");
-    std::string work = s.w.box("fix") + "/work", d = work + "/dir", link = s.w.outside("link"), plain = s.w.outside("plain");
-    // As the user of the box: a folder and a link outside that change places under one name.
-    pid_t swapper = fork();
-    if (swapper == 0) {
-      if (uid && (setresgid(uid, uid, uid) != 0 || setresuid(uid, uid, uid) != 0)) _exit(1);
-      if (symlink(s.w.outside("secret").c_str(), link.c_str()) != 0) _exit(1);
-      for (;;) {
-        rename(d.c_str(), plain.c_str());
-        rename(link.c_str(), d.c_str());
-        rename(d.c_str(), link.c_str());
-        rename(plain.c_str(), d.c_str());
+    const std::string tier = uid == 0 ? tiers().front() : tiers().back();
+    CAPTURE(uid, tier);
+    Site s(uid, tier);
+    int applied = 0;
+    for (int i = 0; i < 10; i++) {
+      s.w.made(s.create("fix"));
+      change(s, "fix");
+      const std::string work = s.w.box("fix") + "/work";
+      s.w.write(work + "/dir/b.txt", std::to_string(i) + "\n");
+      Swapper swapper(uid, s, work + "/dir", s.w.outside("secret"));
+      for (std::vector<std::string> words : std::vector<std::vector<std::string>>{{"diff", "fix"}, {"propose", "fix"}, {"export", "fix", "--output", s.w.outside("out"), "--force"}, {"apply", "fix", "--yes"}}) {
+        words.insert(words.begin(), "box");
+        applied += said(s, words).status == 0 && words[1] == "apply";
       }
+      swapper.end();
+      s.no_canary_below(s.w.outside("out"));
+      s.no_canary_below(s.w.where());
+      said(s, {"box", "rm", "fix", "--force"});
+      s.w.sh("git reset -q --hard");
     }
-    for (int i = 0; i < 25; i++) {
-      said(s, {"box", "diff", "fix"});
-      said(s, {"box", "propose", "fix"});
-      said(s, {"box", "export", "fix", "--output", s.w.outside("out"), "--force"});
-    }
-    kill(swapper, SIGKILL);
-    waitpid(swapper, nullptr, 0);
-    s.no_canary_below(s.w.outside("out"));
+    printf("as %u, while the box's folder was swapped: applied %d times of 10\n", static_cast<unsigned>(uid), applied);
     s.no_canary_in(s.w.sh("git cat-file --batch-all-objects --batch", false).out);
   }
+}
+
+TEST_CASE("a folder of the repository that is swapped for a link while work is applied to it is written nowhere else") {
+  for (uid_t uid : people()) {
+    const std::string tier = uid == 0 ? tiers().back() : tiers().front();
+    CAPTURE(uid, tier);
+    Site s(uid, tier);
+    const std::string secret = s.w.outside("secret"), dir = s.w.where() + "/dir";
+    s.w.write(secret + "/b.txt", "b\n");
+    const Listing before = list_tree(secret);
+    int applied = 0;
+    for (int i = 0; i < 15; i++) {
+      s.w.made(s.create("fix"));
+      const std::string work = s.w.box("fix") + "/work", mark = std::to_string(i) + "\n";
+      s.w.write(work + "/dir/b.txt", mark);
+      for (int k = 0; k < 20; k++) s.w.write(work + "/dir/new/" + std::to_string(k), mark);
+      Ended e;
+      {
+        Swapper swapper(uid, s, dir, secret);
+        e = said(s, {"box", "apply", "fix", "--yes"});
+      }
+      CAPTURE(i, e.out, e.err);
+      CHECK(differences(before, list_tree(secret)) == std::vector<std::string>{});
+      applied += e.status == 0;
+      // With the folder in its place again the next verb leaves the tree old or new, and nothing between.
+      said(s, {"box", "diff", "fix"});
+      said(s, {"box", "rm", "fix", "--force"});
+      s.w.sh("git reset -q --hard && git clean -fdq");
+    }
+    printf("as %u, while the repository's folder was swapped: applied %d times of 15\n", static_cast<unsigned>(uid), applied);
+  }
+}
+
+TEST_CASE("refs that are swapped while a command runs change nothing of what the box holds or gives") {
+  struct Swap {
+    std::string name;
+    std::function<void(Site&)> make;
+    std::string propose, apply;
+  };
+  auto evil = [](Site& s, const std::string& ref) {
+    s.w.sh("b=$(echo evil | git hash-object -w --stdin) && t=$(printf '100644 blob %s\\tevil.txt\\n' $b | git mktree) && git update-ref " + ref + " $(git commit-tree $t -p HEAD -m evil)");
+  };
+  const std::vector<Swap> rows = {
+      {"nothing", [](Site&) {}, "ok", "ok"},
+      {"the base moved", [&](Site& s) { evil(s, "refs/h5i/base/human/fix"); }, "ok", "ok"},
+      {"the base gone", [](Site& s) { s.w.git({"update-ref", "-d", "refs/h5i/base/human/fix"}); }, "ok", "ok"},
+      {"the box's branch moved", [&](Site& s) { evil(s, "refs/heads/h5i/box/human/fix"); }, "git.ref-changed", "git.ref-changed"},
+      {"the box's branch gone", [](Site& s) { s.w.git({"update-ref", "-d", "refs/heads/h5i/box/human/fix"}); }, "git.ref-changed", "git.ref-changed"},
+      {"the branch that it was made of moved", [&](Site& s) { evil(s, "refs/heads/main"); s.w.git({"reset", "-q", "--hard"}); }, "ok", "git.conflict"},
+      {"all of them packed", [](Site& s) { s.w.git({"pack-refs", "--all"}); }, "ok", "ok"},
+      {"refs became a link", [](Site& s) { s.w.sh("mv .git/refs ../refs && ln -s ../../refs .git/refs"); }, "git.redirected", "git.redirected"},
+      {"the base became a link outside", [](Site& s) { s.w.sh("ln -sf " + s.w.outside("secret/note.txt") + " .git/refs/h5i/base/human/fix"); }, "git.redirected", "git.redirected"},
+      {"HEAD became a link outside", [](Site& s) { s.w.sh("ln -sf " + s.w.outside("secret/note.txt") + " .git/HEAD"); }, "git.redirected", "git.redirected"},
+  };
+  for (uid_t uid : people())
+    for (const Swap& row : rows) {
+      if (!wanted(row.name)) continue;
+      const std::string tier = (&row - rows.data()) % 2 == (uid == 0) ? tiers().front() : tiers().back();
+      CAPTURE(uid, tier, row.name);
+      Site s(uid, tier);
+      s.make_both();
+      change(s, "fix");
+      const std::string work = s.w.box("fix") + "/work";
+      Program run = s.w.h5i({"box", "run", "fix", "--", "sh", "-c", "echo started; while ! grep -q go run.sh; do sleep 0.02; done; git log --format=%s; git ls-files; true"});
+      pid_t pid = start(run, s.w.outside("said"), s.w.outside("said.err"));
+      for (int i = 0; i < 2000 && bytes_of(s.w.outside("said")).find("started") == std::string::npos; i++) usleep(10000);
+      row.make(s);
+      s.w.write(work + "/run.sh", "#!/bin/sh\necho hi\n#go\n", 0755);
+      CHECK(wait_for(pid, 60) == 0);
+      s.w.settle();
+      // What git shows in a box that confines is what it was made of.
+      if (tier != "workspace") CHECK(bytes_of(s.w.outside("said")) == "started\nfirst\na.txt\ndir/b.txt\nlink\nrun.sh\n");
+      CHECK(said(s, {"log", "verify", "fix", "--allow-unsealed"}).status == 0);
+      const std::string head = s.w.git({"rev-parse", "HEAD"}, false).out;
+      Ended p = said(s, {"box", "propose", "fix"});
+      CAPTURE(p.out, p.err);
+      CHECK(gave(p, row.propose));
+      Ended a = said(s, {"box", "apply", "fix", "--yes"});
+      CAPTURE(a.out, a.err);
+      CHECK(gave(a, row.apply));
+      if (a.status == 0) CHECK(s.w.git({"ls-tree", "-r", "--name-only", "HEAD"}).out == "a.txt\ndir/b.txt\nlink\nnew.txt\nrun.sh\n");
+      if (a.status != 0) CHECK(s.w.git({"rev-parse", "HEAD"}, false).out == head);
+    }
 }
