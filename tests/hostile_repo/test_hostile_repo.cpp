@@ -145,9 +145,9 @@ std::vector<Trick> host_tricks() {
       {".git that leads to another repository by a file", [&](Site& s) {
          s.w.sh("mv .git ../kept");
          s.w.write("r/.git", "gitdir: " + outside(s, "secret/.git") + "\n");
-       }, "git.redirected"},
-      {".git that leads to another repository by a link", [&](Site& s) { s.w.sh("mv .git ../kept && ln -s " + outside(s, "secret/.git") + " .git"); }, "git.redirected"},
-      {"a git directory that names another for its objects", [&](Site& s) { s.w.write("r/.git/commondir", outside(s, "secret/.git") + "\n"); }, "git.redirected"},
+       }, "git.redirected", false, "git.redirected|box.not-found"},
+      {".git that leads to another repository by a link", [&](Site& s) { s.w.sh("mv .git ../kept && ln -s " + outside(s, "secret/.git") + " .git"); }, "git.redirected", false, "git.redirected|box.not-found"},
+      {"a git directory that names another for its objects", [&](Site& s) { s.w.write("r/.git/commondir", outside(s, "secret/.git") + "\n"); }, "git.redirected", false, "git.redirected|box.not-found"},
       {"a pack that is noise", [](Site& s) {
          s.w.write("r/.git/objects/pack/pack-" + std::string(40, 'a') + ".pack", "PACK" + std::string(1000, '\xff'));
          s.w.write("r/.git/objects/pack/pack-" + std::string(40, 'a') + ".idx", "\xfftOc" + std::string(2000, '\xff'));
