@@ -147,6 +147,9 @@ std::vector<Trick> host_tricks() {
          s.w.write("r/.git", "gitdir: " + outside(s, "secret/.git") + "\n");
        }, "git.redirected", false, "git.redirected|box.not-found"},
       {".git that leads to another repository by a link", [&](Site& s) { s.w.sh("mv .git ../kept && ln -s " + outside(s, "secret/.git") + " .git"); }, "git.redirected", false, "git.redirected|box.not-found"},
+      {".git that is another repository's linked work tree", [&](Site& s) {
+         s.w.sh("git -C " + outside(s, "secret") + " worktree add -q ../secret-two && mv .git ../kept && cp " + outside(s, "secret-two/.git") + " .git");
+       }, "git.redirected", false, "git.redirected|box.not-found"},
       {"a git directory that names another for its objects", [&](Site& s) { s.w.write("r/.git/commondir", outside(s, "secret/.git") + "\n"); }, "git.redirected", false, "git.redirected|box.not-found"},
       {"a pack that is noise", [](Site& s) {
          s.w.write("r/.git/objects/pack/pack-" + std::string(40, 'a') + ".pack", "PACK" + std::string(1000, '\xff'));
@@ -275,7 +278,9 @@ TEST_CASE("what a box left behind makes no verb run code or read outside") {
     std::string name;
     std::function<void(Site&, const std::string& box)> make;
     std::string propose;
+    std::function<void(Site&)> before = {};  // in the repository, before a box is made of it
   };
+  auto submodule = [](Site& s) { s.w.sh("git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub && mkdir sub && git commit -qm sub"); };
   const std::vector<Left> rows = {
       {"its own repository with programs", [](Site& s, const std::string& box) {
          s.w.write(box + "/git/config", "[core]\n\tbare = false\n\tfsmonitor = " + s.marker + "\n\thooksPath = " + s.w.outside("secret") + "\n[include]\n\tpath = " + s.w.outside("secret/config") + "\n");
@@ -299,6 +304,8 @@ TEST_CASE("what a box left behind makes no verb run code or read outside") {
       {"option-like names", [](Site& s, const std::string& box) { s.w.write(box + "/work/--upload-pack=touch", "x"); s.w.write(box + "/work/-rf", "x"); }, "ok"},
       {"text that reads differently", [](Site& s, const std::string& box) { s.w.write(box + "/work/odd.txt", "good\rbad\n\xE2\x80\xAE rtl\nzero\xE2\x80\x8Bwidth\n\x1b]52;c;aGk=\x07\n"); }, "ok"},
       {"submodule tricks", [](Site& s, const std::string& box) { s.w.write(box + "/work/.gitmodules", "[submodule \"x\"]\n\tpath = sub\r\n\turl = ext::sh -c id\n\tupdate = !" + s.marker + "\n"); }, "ok"},
+      {"a submodule's folder with content", [](Site& s, const std::string& box) { s.w.write(box + "/work/sub/x", "x\n"); }, "gate.gitlink", submodule},
+      {"a submodule that became a link outside", [](Site& s, const std::string& box) { s.w.sh("rmdir '" + box + "/work/sub' && ln -s " + s.w.outside("secret") + " '" + box + "/work/sub'"); }, "gate.gitlink|gate.symlink-outside", submodule},
   };
   for (uid_t uid : people())
     for (const Left& row : rows) {
@@ -306,6 +313,7 @@ TEST_CASE("what a box left behind makes no verb run code or read outside") {
       const std::string tier = (&row - rows.data()) % 2 == (uid == 0) ? tiers().front() : tiers().back();
       CAPTURE(uid, tier, row.name);
       Site s(uid, tier);
+      if (row.before) row.before(s);
       s.make_both();
       change(s, "fix");
       std::string box = s.w.box("fix");
