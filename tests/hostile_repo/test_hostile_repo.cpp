@@ -150,6 +150,10 @@ std::vector<Trick> host_tricks() {
       {".git that is another repository's linked work tree", [&](Site& s) {
          s.w.sh("git -C " + outside(s, "secret") + " worktree add -q ../secret-two && mv .git ../kept && cp " + outside(s, "secret-two/.git") + " .git");
        }, "git.redirected", false, "git.redirected|box.not-found"},
+      {"a git directory that poses as one of another repository's", [&](Site& s) {
+         s.w.write("r/.git/commondir", outside(s, "secret/.git") + "\n");
+         s.w.write("r/.git/gitdir", s.w.where() + "/.git\n");
+       }, "git.redirected", false, "git.redirected|box.not-found"},
       {"a git directory that names another for its objects", [&](Site& s) { s.w.write("r/.git/commondir", outside(s, "secret/.git") + "\n"); }, "git.redirected", false, "git.redirected|box.not-found"},
       {"a pack that is noise", [](Site& s) {
          s.w.write("r/.git/objects/pack/pack-" + std::string(40, 'a') + ".pack", "PACK" + std::string(1000, '\xff'));
