@@ -1,6 +1,7 @@
 // Files that make other tools run code on the side of whoever takes the patch, and text that reads differently than it
 // runs. Judged by name at any depth; nothing is refused here, it is shown.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,8 +19,9 @@ struct Handoff {
 
 // The rule that a path falls under, if any.
 std::optional<Handoff> hands_off(const std::string& path);
-// "Will run on your side": for all paths that were added or changed (not those that were only removed).
-std::vector<Handoff> handoffs(const std::vector<git::Change>& changes);
+// "Will run on your side": for all paths that were added or changed (not those that were only removed), by their own names and
+// as they are seen through the links of the tree (path -> target), new and old ones.
+std::vector<Handoff> handoffs(const std::vector<git::Change>& changes, const std::map<std::string, std::string>& links);
 
 // What of `.gitmodules` would act on the reader's side: an update command, URLs that are options or helpers, paths that
 // leave. Lines for a person.

@@ -22,20 +22,12 @@ size_t hfs_ignored(std::string_view s) {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// The name as a file system may see it: lower case, ignored characters gone, cut at ':' and of trailing dots and spaces.
-std::string folded(std::string_view name) {
-  std::string out;
-  for (size_t i = 0; i < name.size();) {
-    if (size_t skip = hfs_ignored(name.substr(i))) {
-      i += skip;
-      continue;
-    }
-    if (name[i] == ':') break;
-    out += lower(name[i++]);
-  }
-  while (!out.empty() && (out.back() == '.' || out.back() == ' ')) out.pop_back();
-  return out;
-}
+// Characters that fold to ASCII letters where names are compared without case (Unicode's CaseFolding.txt, C and F).
+struct Fold {
+  std::string_view from, to;
+};
+constexpr Fold kFolds[] = {{"\xC5\xBF", "s"},      {"\xC3\x9F", "ss"},      {"\xE1\xBA\x9E", "ss"},  {"\xE2\x84\xAA", "k"},  {"\xEF\xAC\x80", "ff"}, {"\xEF\xAC\x81", "fi"},
+                           {"\xEF\xAC\x82", "fl"}, {"\xEF\xAC\x83", "ffi"}, {"\xEF\xAC\x84", "ffl"}, {"\xEF\xAC\x85", "st"}, {"\xEF\xAC\x86", "st"}};
 
 Violation violation(Errc rule, const std::string& path, std::string detail) { return {rule, path, std::move(detail)}; }
 
@@ -51,9 +43,31 @@ std::vector<std::string_view> split(std::string_view s, char at) {
 
 }  // namespace
 
+std::string folded_name(std::string_view name) {
+  std::string out;
+  for (size_t i = 0; i < name.size();) {
+    if (static_cast<unsigned char>(name[i]) >= 0x80) {
+      if (size_t skip = hfs_ignored(name.substr(i))) {
+        i += skip;
+        continue;
+      }
+      const Fold* fold = std::find_if(std::begin(kFolds), std::end(kFolds), [&](const Fold& f) { return name.substr(i, f.from.size()) == f.from; });
+      if (fold != std::end(kFolds)) {
+        out += fold->to;
+        i += fold->from.size();
+        continue;
+      }
+    }
+    if (name[i] == ':') break;
+    out += lower(name[i++]);
+  }
+  while (!out.empty() && (out.back() == '.' || out.back() == ' ')) out.pop_back();
+  return out;
+}
+
 bool disguised(std::string_view name, std::string_view dot_name, std::string_view ntfs_short) {
   for (std::string_view part : split(name, '\\')) {
-    std::string f = folded(part);
+    std::string f = folded_name(part);
     if (f == dot_name) return true;
     // NTFS keeps a short name for each: the first one is NAME~1, later ones up to ~4, then a hash of four digits.
     if (!ntfs_short.empty() && f.size() > ntfs_short.size() && f.compare(0, ntfs_short.size(), ntfs_short) == 0 && f[ntfs_short.size()] == '~') {
@@ -72,7 +86,10 @@ std::optional<Violation> check_name(std::string_view name, const std::string& pa
   if (name.size() > kMaxName) return violation(Errc::GATE_NAME, path, "a name of more than 255 bytes");
   for (char c : name)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return violation(Errc::GATE_NAME, path, "a control character in the name");
-  if (!valid_utf8(name) && !base_had) return violation(Errc::GATE_ENCODING, path, "the name is not UTF-8");
+  if (base_had) return std::nullopt;
+  if (!valid_utf8(name)) return violation(Errc::GATE_ENCODING, path, "the name is not UTF-8");
+  // What a terminal would not show as it is: C1 controls, characters that reorder text or cannot be seen.
+  if (std::string shown = printable(name); shown != name) return violation(Errc::GATE_NAME, path, "a character in the name that hides or reorders text: " + shown);
   return std::nullopt;
 }
 
@@ -96,52 +113,61 @@ std::vector<Violation> check_tree(const git::Tree& tree) {
   return out;
 }
 
-LinkLeads resolve_link(const std::string& link_path, const std::string& target,
-                       const std::function<std::optional<std::string>(const std::string&)>& target_of) {
+LinkEnd follow_link(const std::string& link_path, const std::string& target, const TargetOf& target_of, uint64_t& steps) {
   constexpr int kMaxFollowed = 40;  // the kernel's limit
-  if (target.empty()) return LinkLeads::LOOP;
-  std::vector<std::string> at;  // directory that is being walked
-  for (std::string_view part : split(link_path, '/')) at.emplace_back(part);
-  at.pop_back();
+  if (target.empty()) return {};
+  if (target[0] == '/') return {LinkLeads::OUTSIDE, {}};
+  size_t slash = link_path.rfind('/');
+  std::string at = slash == std::string::npos ? std::string() : link_path.substr(0, slash);  // directory that is being walked
   std::vector<std::string> todo;  // components still to walk, the next one last
   auto push = [&](std::string_view path) {
     auto parts = split(path, '/');
     for (auto it = parts.rbegin(); it != parts.rend(); ++it) todo.emplace_back(*it);
   };
-  if (target[0] == '/') return LinkLeads::OUTSIDE;
   push(target);
   int followed = 0;
   while (!todo.empty()) {
+    if (steps == 0) return {};
+    steps--;
     std::string part = std::move(todo.back());
     todo.pop_back();
     if (part.empty() || part == ".") continue;
     if (part == "..") {
-      if (at.empty()) return LinkLeads::OUTSIDE;
-      at.pop_back();
+      if (at.empty()) return {LinkLeads::OUTSIDE, {}};
+      size_t parent = at.rfind('/');
+      at.resize(parent == std::string::npos ? 0 : parent);
       continue;
     }
-    if (disguised_git(part)) return LinkLeads::GIT;
-    at.push_back(part);
-    std::string path;
-    for (const std::string& p : at) path += (path.empty() ? "" : "/") + p;
-    if (auto next = target_of(path)) {
-      if (++followed > kMaxFollowed) return LinkLeads::LOOP;
-      at.pop_back();
-      if (next->empty()) return LinkLeads::LOOP;
-      if ((*next)[0] == '/') return LinkLeads::OUTSIDE;
+    if (disguised_git(part)) return {LinkLeads::GIT, {}};
+    size_t before = at.size();
+    at += (at.empty() ? "" : "/") + part;
+    if (at.size() > 2 * kMaxPath) return {};
+    if (auto next = target_of(at)) {
+      if (++followed > kMaxFollowed || next->empty()) return {};
+      if ((*next)[0] == '/') return {LinkLeads::OUTSIDE, {}};
+      at.resize(before);
       push(*next);
     }
   }
-  return LinkLeads::INSIDE;
+  return {LinkLeads::INSIDE, std::move(at)};
 }
 
-std::optional<Violation> check_link(const std::string& path, const std::string& target, bool keep_links,
-                                    const std::function<std::optional<std::string>(const std::string&)>& target_of) {
+LinkLeads resolve_link(const std::string& link_path, const std::string& target, const TargetOf& target_of) {
+  uint64_t steps = kMaxLinkSteps;
+  return follow_link(link_path, target, target_of, steps).leads;
+}
+
+std::optional<Violation> check_link(const std::string& path, const std::string& target, bool keep_links, const TargetOf& target_of) {
+  uint64_t steps = kMaxLinkSteps;
+  return check_link(path, target, keep_links, target_of, steps);
+}
+
+std::optional<Violation> check_link(const std::string& path, const std::string& target, bool keep_links, const TargetOf& target_of, uint64_t& steps) {
   // git itself refuses to follow these two when they are links; other programs do not.
   std::string name = path.substr(path.rfind('/') + 1);
   if (disguised(name, ".gitmodules", "gitmod") || disguised(name, ".gitattributes", "gitatt"))
     return violation(Errc::GATE_DOTGIT, path, "git's own file as a symbolic link");
-  switch (resolve_link(path, target, target_of)) {
+  switch (follow_link(path, target, target_of, steps).leads) {
     case LinkLeads::INSIDE: return std::nullopt;
     case LinkLeads::GIT: return violation(Errc::GATE_DOTGIT, path, "the link leads into .git: " + printable(target));
     case LinkLeads::LOOP: return violation(Errc::GATE_SYMLINK_OUT, path, "the link cannot be resolved: " + printable(target));

@@ -13,6 +13,7 @@
 #include "core/base/ids.hpp"
 #include "core/base/text.hpp"
 #include "core/gate/ignore.hpp"
+#include "core/gate/nested.hpp"
 #include "core/os/beneath.hpp"
 
 namespace h5i::gate {
@@ -42,7 +43,7 @@ Violation moved(const Error& e, const std::string& path) {
 
 class Walk {
  public:
-  Walk(const UniqueFd& work, const ScanOptions& o) : work_(work), o_(o) {
+  Walk(const UniqueFd& work, const ScanOptions& o) : work_(work), o_(o), rules_(o.limits.ignore_steps) {
     rules_.add("", o.ignore_rules);
     for (const std::string& p : o.placeholders) placeholders_.insert(p);
     for (const std::string& p : o.private_paths) private_.insert(p);
@@ -53,12 +54,15 @@ class Walk {
     if (!stopped_) {
       missing_gitlinks();
       keep_private_of_base();
-      links();
-      H5I_TRY(hard_links());
-      read_files_are_still_the_same();
     }
     auto by_path = [](const auto& a, const auto& b) { return a.path < b.path; };
     std::sort(out_.tree.begin(), out_.tree.end(), by_path);
+    if (!stopped_) {
+      links();
+      repositories_without_dot_git();
+      H5I_TRY(hard_links());
+      read_files_are_still_the_same();
+    }
     std::sort(out_.states.begin(), out_.states.end(), by_path);
     std::stable_sort(out_.violations.begin(), out_.violations.end(), by_path);
     return std::move(out_);
@@ -113,7 +117,7 @@ class Walk {
     return {};
   }
 
-  // `.git` below the top, or the files that make a directory a bare repository: git takes both for a repository.
+  // `.git` below the top. What git takes for a repository without one is judged when the whole tree is known.
   bool nested_repository(const UniqueFd& dir, const std::string& path, const std::vector<os::DirectoryEntry>& entries) {
     auto has = [&](std::string_view name) { return std::any_of(entries.begin(), entries.end(), [&](const os::DirectoryEntry& e) { return e.name == name; }); };
     if (path.empty()) {
@@ -121,10 +125,6 @@ class Walk {
       else if (o_.root_git == RootGit::EMPTY_DIRECTORY) refuse(Errc::GIT_REDIRECTED, ".git", "the empty directory that h5i made is gone");
     } else if (has(".git")) {
       refuse(Errc::GATE_NESTED_REPO, path, "a repository of its own: " + printable(path) + "/.git");
-      return true;
-    }
-    if (has("HEAD") && has("objects") && has("refs") && !git::find_entry(o_.base, path.empty() ? "HEAD" : path + "/HEAD")) {
-      refuse(Errc::GATE_NESTED_REPO, path.empty() ? "." : path, "a bare repository: HEAD, objects and refs");
       return true;
     }
     return false;
@@ -156,7 +156,12 @@ class Walk {
     bool is_directory = S_ISDIR(st.st_mode);
     if (hidden(dir, path, name, st)) return {};
     bool tracked_path = tracked(path, is_directory);
-    bool is_ignored = o_.ignore && (in_ignored || rules_.ignored(path, is_directory));
+    // A tracked file is taken whatever the rules say; below a tracked directory they count.
+    bool is_ignored = o_.ignore && (in_ignored || ((is_directory || !tracked_path) && rules_.ignored(path, is_directory)));
+    if (rules_.exhausted()) {
+      stop(path, "the ignore rules of the tree take too long to decide, or are too many");
+      return {};
+    }
     if (is_ignored && !tracked_path) {
       ignored(path);
       return {};
@@ -272,7 +277,7 @@ class Walk {
     struct stat after{};
     if (fstatat(dir.get(), name.c_str(), &after, AT_SYMLINK_NOFOLLOW) != 0 || !same(st, after)) return refuse(Errc::GATE_CHANGED, path, "the link changed while it was read");
     keep(path, git::blob_id(target), git::kLink, st);
-    link_targets_[path] = target;
+    out_.links[path] = target;
   }
 
   void keep(const std::string& path, const git::Oid& oid, uint32_t mode, const struct stat& st) {
@@ -301,27 +306,44 @@ class Walk {
   void keep_private_of_base() {
     if (private_.empty()) return;
     for (const git::Entry& e : o_.base)
-      if (in_private(e.path)) out_.tree.push_back(e);
+      if (in_private(e.path)) {
+        out_.tree.push_back(e);
+        if (auto target = link_before(e.path)) out_.links[e.path] = *target;
+      }
+  }
+
+  std::optional<std::string> link_now(const std::string& path) const {
+    auto it = out_.links.find(path);
+    return it == out_.links.end() ? std::nullopt : std::optional<std::string>(it->second);
+  }
+  std::optional<std::string> link_before(const std::string& path) const {
+    const git::Entry* e = git::find_entry(o_.base, path);
+    if (!e || git::plain_mode(e->mode) != git::kLink || !o_.base_link) return std::nullopt;
+    return o_.base_link(e->oid);
   }
 
   void links() {
-    auto now = [&](const std::string& p) -> std::optional<std::string> {
-      auto it = link_targets_.find(p);
-      return it == link_targets_.end() ? std::nullopt : std::optional<std::string>(it->second);
-    };
-    auto before = [&](const std::string& p) -> std::optional<std::string> {
-      const git::Entry* e = git::find_entry(o_.base, p);
-      if (!e || git::plain_mode(e->mode) != git::kLink || !o_.base_link) return std::nullopt;
-      return o_.base_link(e->oid);
-    };
-    for (const auto& [path, target] : link_targets_) {
-      auto v = check_link(path, target, o_.keep_links, now);
-      if (!v) continue;
+    auto now = [this](const std::string& p) { return link_now(p); };
+    auto before = [this](const std::string& p) { return link_before(p); };
+    uint64_t steps = o_.limits.link_steps;
+    for (const auto& [path, target] : out_.links) {
+      auto v = check_link(path, target, o_.keep_links, now, steps);
       // What the reviewed base already holds in the very same form is no news.
-      auto old = before(path);
-      if (old && *old == target && check_link(path, target, o_.keep_links, before)) continue;
-      refuse(*v);
+      if (v) {
+        auto old = before(path);
+        if (old && *old == target && check_link(path, target, o_.keep_links, before, steps)) v.reset();
+      }
+      if (steps == 0) return stop(path, "the symbolic links lead through too many others");
+      if (v) refuse(*v);
+      if (stopped_) return;
     }
+  }
+
+  void repositories_without_dot_git() {
+    auto text = [this](const git::Entry& e) { return o_.base_link ? o_.base_link(e.oid) : std::nullopt; };
+    for (Violation& v : gate::nested_repositories({out_.tree, [this](const std::string& p) { return link_now(p); }, text},
+                                                  {o_.base, [this](const std::string& p) { return link_before(p); }, text}))
+      refuse(std::move(v));
   }
 
   struct Links {
@@ -381,7 +403,6 @@ class Walk {
   Scanned out_;
   IgnoreRules rules_;
   std::set<std::string> placeholders_, private_, gitlinks_seen_;
-  std::map<std::string, std::string> link_targets_;
   std::map<std::pair<dev_t, ino_t>, Links> hard_links_;
   std::vector<std::string> read_, fresh_;
   int64_t newest_ = 0;
@@ -405,6 +426,20 @@ ScanOptions box_scan(const git::Repository& repo, git::Tree base, git::States st
     return text ? std::optional<std::string>(*text) : std::nullopt;
   };
   return o;
+}
+
+std::vector<Violation> nested_repositories(const git::Repository& repo, const git::Tree& tree, const git::Tree& before) {
+  auto text = [&repo](const git::Entry& e) -> std::optional<std::string> {
+    auto bytes = repo.read_blob(e.oid, kMaxPath);
+    return bytes ? std::optional<std::string>(*bytes) : std::nullopt;
+  };
+  auto view = [&](const git::Tree& t) {
+    return TreeView{t, [&t, text](const std::string& path) -> std::optional<std::string> {
+                      const git::Entry* e = git::find_entry(t, path);
+                      return e && git::plain_mode(e->mode) == git::kLink ? text(*e) : std::nullopt;
+                    }, text};
+  };
+  return nested_repositories(view(tree), view(before));
 }
 
 Result<std::string> read_scanned(const UniqueFd& work, const git::Entry& e, uint64_t limit) {

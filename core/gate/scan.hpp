@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,7 +25,7 @@ struct ScanOptions {
   git::Tree base;                          // what was checked out; decides what is tracked
   // The object of a file that has not changed since its content was known, or nothing: then it is read.
   std::function<std::optional<git::Oid>(const std::string& path, const struct stat& st)> known;
-  // Target of a link of the base, to see whether one that leaves did so before.
+  // Bytes of a small file or link of the base: whether a link that leaves did so before.
   std::function<std::optional<std::string>(const git::Oid& blob)> base_link;
   std::vector<std::string> placeholders;   // made by h5i for names that are denied; hidden while empty
   std::vector<std::string> private_paths;  // fs.private: hidden, what the base has there stays
@@ -39,6 +40,7 @@ struct ScanOptions {
 struct Scanned {
   git::Tree tree;
   git::States states;                // of every file and link in `tree`
+  std::map<std::string, std::string> links;  // targets of the links in `tree`, by path
   std::vector<Violation> violations; // by path; not empty: nothing of the tree may leave
   std::vector<std::string> ignored;  // the first kMaxListed; directories stand for what is below
   uint64_t ignored_count = 0;
@@ -52,6 +54,9 @@ Result<Scanned> scan(const UniqueFd& work, const ScanOptions& options);
 
 // Options with `known` and `base_link` for a box: states recorded by h5i, base read from `repo` (borrowed).
 ScanOptions box_scan(const git::Repository& repo, git::Tree base, git::States states);
+
+// What a tree that was merged of checked ones holds and `before` did not: a repository of which each side had a part.
+std::vector<Violation> nested_repositories(const git::Repository& repo, const git::Tree& tree, const git::Tree& before);
 
 // Reads the bytes of one path of a scanned tree again, GATE_CHANGED when they are no longer what `oid` says.
 Result<std::string> read_scanned(const UniqueFd& work, const git::Entry& entry, uint64_t limit);

@@ -17,7 +17,7 @@ namespace {
 
 void passed(const std::string& path, bool base_had) {
   if (path.empty() || path[0] == '/' || path.size() > kMaxPath) abort();
-  if (!base_had && !valid_utf8(path)) abort();
+  if (!base_had && printable(path) != path) abort();
   for (char c : path)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) abort();
   for (size_t i = 0; i <= path.size();) {

@@ -52,6 +52,25 @@ TEST_CASE("a name that is no UTF-8 passes only when the base had it") {
   CHECK_FALSE(check_name("caf\xE9", "caf\xE9", true));
 }
 
+TEST_CASE("names with characters that hide, reorder or control pass only when the base had them") {
+  for (const char* name : {"c1\xc2\x9bname", "next\xc2\x85line", "bidi\xE2\x80\xAEname", "iso\xE2\x81\xA6lated", "mark\xD8\x9C", "zero\xE2\x80\x8Bwidth", "join\xE2\x80\x8D", "soft\xC2\xADhyphen", "line\xE2\x80\xA8" "end", "bom\xEF\xBB\xBF",
+                           "tag\xF3\xA0\x81\x81", "word\xE2\x81\xA0joiner", "note\xEF\xBF\xB9"}) {
+    INFO(name);
+    auto v = check_name(name, name, false);
+    REQUIRE(v);
+    CHECK(v->rule == Errc::GATE_NAME);
+    CHECK(v->detail.find("\\u{") != std::string::npos);
+    CHECK_FALSE(check_name(name, name, true));
+    CHECK(check_path(std::string("d/") + name + "/f", false));
+  }
+  // Control: letters, marks and signs of any script.
+  for (const char* name : {"\xC3\xA9t\xC3\xA9", "e\xCC\x81", "\xE4\xB8\xAD\xE6\x96\x87.txt", "\xD7\xA9\xD7\x9C\xD7\x95\xD7\x9D", "\xD8\xB3\xD9\x84\xD8\xA7\xD9\x85", "\xE0\xA4\xA8\xE0\xA4\xAE\xE0\xA4\xB8\xE0\xA5\x8D\xE0\xA4\xA4\xE0\xA5\x87",
+                           "\xF0\x9F\x98\x80", "\xE2\x9D\xA4\xEF\xB8\x8F", "a\xC2\xA0" "b", "\xC5\xBF"}) {
+    INFO(name);
+    CHECK_FALSE(check_name(name, name, false));
+  }
+}
+
 TEST_CASE("modes: special files and set-id bits are refused, exec bits are not") {
   CHECK_FALSE(check_mode(S_IFREG | 0755, "p"));
   CHECK_FALSE(check_mode(S_IFLNK | 0777, "p"));
@@ -83,6 +102,23 @@ TEST_CASE("links are followed as the kernel follows them") {
   CHECK(leads("l", {{"l", "m"}, {"m", "l"}}) == LinkLeads::LOOP);
   CHECK(leads("l", {{"l", ".git/config"}}) == LinkLeads::GIT);
   CHECK(leads("l", {{"l", "d/../.GIT/hooks"}}) == LinkLeads::GIT);
+}
+
+TEST_CASE("a link ends at a place without links, within a number of steps") {
+  std::map<std::string, std::string> links = {{"a", "d/b"}, {"d/b", "../e"}, {"e", "x/./y"}};
+  auto target_of = [&](const std::string& p) -> std::optional<std::string> {
+    auto it = links.find(p);
+    return it == links.end() ? std::nullopt : std::optional<std::string>(it->second);
+  };
+  uint64_t steps = 100;
+  LinkEnd end = follow_link("a", "d/b", target_of, steps);
+  CHECK(end.leads == LinkLeads::INSIDE);
+  CHECK(end.path == "x/y");
+  CHECK(steps == 93);
+  CHECK(follow_link("q/up", "..", target_of, steps).path.empty());
+  steps = 6;
+  CHECK(follow_link("a", "d/b", target_of, steps).leads == LinkLeads::LOOP);
+  CHECK(steps == 0);
 }
 
 TEST_CASE("a link that leaves is kept only on request, one into .git never") {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 #include <thread>
 
 #include "core/base/ids.hpp"
@@ -76,6 +77,16 @@ struct Fixture {
     }
     INFO(errc_id(rule) << " " << path << ", " << s.violations.size() << " violations, first: " << (s.violations.empty() ? "" : std::string(errc_id(s.violations[0].rule)) + " " + s.violations[0].path + " " + s.violations[0].detail));
     CHECK(found);
+  }
+  // The directories that are refused as repositories; nothing else may be.
+  std::set<std::string> nested() const {
+    std::set<std::string> out;
+    for (const Violation& v : scan_with().violations) {
+      INFO(errc_id(v.rule) << " " << v.path << " " << v.detail);
+      CHECK(v.rule == Errc::GATE_NESTED_REPO);
+      out.insert(v.path);
+    }
+    return out;
   }
   std::vector<git::Change> changes(const Scanned& s) const { return git::changes_between(base, s.tree); }
 };
@@ -314,6 +325,158 @@ TEST_CASE("refused: a nested repository made by git itself, bare ones too") {
   f.refuses(Errc::GATE_NESTED_REPO, "bare");
 }
 
+namespace {
+// A directory that git takes for a repository although no `.git` is in it; `common` holds what a work tree's own does not.
+void write_repository(const std::string& at, const std::string& common = "") {
+  const std::string& rest = common.empty() ? at : common;
+  write_file(at + "/HEAD", "ref: refs/heads/main\n");
+  write_file(rest + "/objects/k", "");
+  write_file(rest + "/refs/heads/.keep", "");
+  write_file(rest + "/config", "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[alias]\n\tst = !touch ran\n");
+}
+bool git_takes_it(const std::string& dir) { return test::run_program("git", {"rev-parse", "--git-dir"}, dir, test::git_environment(dir)).status == 0; }
+}  // namespace
+
+TEST_CASE("refused: what git takes for a repository without .git, with its objects and configuration in it or elsewhere") {
+  {
+    Fixture f;
+    write_repository(f.at("docs/g"), f.at("common"));
+    write_file(f.at("docs/g/commondir"), "../../common\n");
+    rmdir(f.at(".git").c_str());
+    CHECK(git_takes_it(f.at("docs/g")));  // the danger is real
+    mkdir(f.at(".git").c_str(), 0755);
+    f.refuses(Errc::GATE_NESTED_REPO, "docs/g");
+  }
+  {
+    Fixture f;
+    write_repository(f.at("bare"));
+    f.refuses(Errc::GATE_NESTED_REPO, "bare");
+  }
+  Fixture f;
+  std::set<std::string> bad;
+  for (const char* beside : {"commondir", "objects/x", "refs/x", "config", "gitdir", "objects", "CONFIG", "Refs/x", "common~1", "con\xEF\xAC\x81g", "object\xC5\xBF/x", "config.", "refs ", "config:stream"}) {
+    std::string d = "d" + std::to_string(bad.size()), alone = "alone-" + d;
+    write_file(f.at(d + "/HEAD"), "ref: refs/heads/main\n");
+    write_file(f.at(d + "/" + beside), "x");
+    write_file(f.at(alone + "/" + beside), "x");  // Control: without HEAD it is a name like any other.
+    bad.insert(d);
+  }
+  for (const char* head : {"head", "Head", "HEAD.", "HEAD ", "HEAD::$DATA"}) {
+    std::string d = "d" + std::to_string(bad.size());
+    write_file(f.at(d + "/" + head), "x");
+    write_file(f.at(d + "/config"), "x");
+    bad.insert(d);
+  }
+  write_file(f.at("alone-head/HEAD"), "ref: refs/heads/main\n");
+  CHECK(f.nested() == bad);
+}
+
+TEST_CASE("refused: parts of a repository in directories that some file system takes for one, and as links") {
+  Fixture f;
+  std::set<std::string> bad;
+  auto made = [&](const char* head, const char* beside, const char* where) {
+    std::string d = "p" + std::to_string(bad.size()) + "/";
+    write_file(f.at(d + head), "ref: refs/heads/main\n");
+    write_file(f.at(d + beside), "x");
+    bad.insert(d + where);
+  };
+  made("docs/G/HEAD", "docs/g/commondir", "docs/G");
+  made("v./HEAD", "v/config", "v.");
+  made("\xC3\x89/HEAD", "e\xCC\x81/config", "\xC3\x89");
+  made("w\\HEAD", "w/config", "w");
+  made("w\\HEAD", "w\\config", "w");
+  for (const char* part : {"HEAD", "objects", "refs", "config"}) {
+    std::string v = std::string("v-") + part;
+    write_file(f.at(v + "/HEAD"), "ref: refs/heads/main\n");
+    if (part == std::string("HEAD")) write_file(f.at(v + "/objects/k"), "");
+    else write_file(f.at("elsewhere-" + v + "/k"), "");
+    if (part == std::string("HEAD")) REQUIRE(rename(f.at(v + "/HEAD").c_str(), f.at("elsewhere-" + v).c_str()) == 0);
+    REQUIRE(symlink(("../elsewhere-" + v).c_str(), f.at(v + "/" + part).c_str()) == 0);
+    bad.insert(v);
+  }
+  // git reads the text of such a link, it need not lead anywhere.
+  write_file(f.at("dangling/config"), "x");
+  REQUIRE(symlink("refs/heads/main", f.at("dangling/HEAD").c_str()) == 0);
+  bad.insert("dangling");
+  // Control: the names in different directories, a directory called HEAD.
+  write_file(f.at("a/HEAD"), "x");
+  write_file(f.at("b/config"), "x");
+  write_file(f.at("c/HEAD/x"), "x");
+  write_file(f.at("c/config"), "x");
+  write_file(f.at("d/HEADER"), "x");
+  write_file(f.at("d/config"), "x");
+  write_file(f.at("e/HEAD"), "x");
+  write_file(f.at("e/x/config"), "x");
+  CHECK(f.nested() == bad);
+}
+
+TEST_CASE("a repository that the base holds passes while its parts and what it would run are the same") {
+  struct Row {
+    const char* directory;
+    std::function<void(const std::string&)> make;
+  };
+  auto remove_below = [](const std::string& at, const std::string& path) {
+    auto dir = os::open_directory(at);
+    REQUIRE(dir);
+    REQUIRE(os::remove_tree(*dir, path));
+  };
+  const std::vector<Row> rows = {
+      {"fx", [](const std::string& w) { write_file(w + "/fx/config", "[core]\n\tpager = touch ran\n"); }},
+      {"fx", [](const std::string& w) { write_file(w + "/fx/HEAD", "ref: refs/heads/other\n"); }},
+      {"fx", [](const std::string& w) { unlink((w + "/fx/config").c_str()); }},
+      {"fx", [](const std::string& w) { write_file(w + "/fx/commondir", "../w/common\n"); }},
+      {"fx", [](const std::string& w) { write_file(w + "/fx/config.worktree", "x"); }},
+      {"fx", [](const std::string& w) { write_file(w + "/fx/hooks/pre-push", "x"); }},
+      {"fx", [](const std::string& w) { write_file(w + "/fx/hooks/post-checkout", "x"); }},
+      {"fx", [&](const std::string& w) { remove_below(w, "fx/objects"); REQUIRE(symlink("../w", (w + "/fx/objects").c_str()) == 0); }},
+      {"w/g", [](const std::string& w) { write_file(w + "/w/common/config", "[core]\n\tpager = touch ran\n"); }},
+      {"w/g", [](const std::string& w) { write_file(w + "/w/common/hooks/pre-push", "x"); }},
+      {"l", [](const std::string& w) { write_file(w + "/real-config", "[core]\n\tpager = touch ran\n"); }},
+      {"lone", [](const std::string& w) { write_file(w + "/lone/commondir", "../w/common\n"); }},
+      {"lone", [](const std::string& w) { write_file(w + "/lone/objects/k", ""); write_file(w + "/lone/refs/k", ""); }},
+      // Controls: what a test of such a repository would change.
+      {nullptr, [](const std::string& w) { write_file(w + "/fx/refs/heads/new", "x"); write_file(w + "/fx/objects/k", "changed"); write_file(w + "/fx/description", "x"); }},
+      {nullptr, [](const std::string& w) { write_file(w + "/w/g/index", "x"); write_file(w + "/w/common/objects/k", "changed"); }},
+      {nullptr, [](const std::string& w) { write_file(w + "/lone/HEAD", "ref: refs/heads/main\n"); }},
+  };
+  Fixture f([&](const std::string& repo) {
+    for (size_t i = 0; i < rows.size(); i++) {
+      std::string at = repo + "/r" + std::to_string(i);
+      write_repository(at + "/fx");
+      write_file(at + "/fx/hooks/post-checkout", "#!/bin/sh\n");
+      write_repository(at + "/w/g", at + "/w/common");
+      write_file(at + "/w/g/commondir", "../common\n");
+      write_repository(at + "/l");
+      REQUIRE(rename((at + "/l/config").c_str(), (at + "/real-config").c_str()) == 0);
+      REQUIRE(symlink("../real-config", (at + "/l/config").c_str()) == 0);
+      write_file(at + "/lone/HEAD", "no reference\n");
+    }
+  });
+  CHECK(f.scan_with().violations.empty());
+  std::set<std::string> bad;
+  for (size_t i = 0; i < rows.size(); i++) {
+    std::string at = "r" + std::to_string(i);
+    rows[i].make(f.at(at));
+    if (rows[i].directory) bad.insert(at + "/" + rows[i].directory);
+  }
+  CHECK(f.nested() == bad);
+}
+
+TEST_CASE("two trees that pass alone and make a repository together are refused together") {
+  Fixture f;
+  git::Repository r = f.repo();
+  git::Oid blob = *r.write_blob("x");
+  git::Tree before = f.base, merged;
+  before.push_back({"z/HEAD", git::kFile, blob});
+  merged = before;
+  CHECK(nested_repositories(r, merged, before).empty());
+  merged.insert(merged.end() - 1, {"z/COMMONDIR", git::kFile, blob});
+  auto bad = nested_repositories(r, merged, before);
+  REQUIRE(bad.size() == 1);
+  CHECK(bad[0].path == "z");
+  CHECK(nested_repositories(r, merged, merged).empty());  // Control: the user's side has it already.
+}
+
 TEST_CASE("refused: a link that leaves, absolute, by steps, and through another link") {
   Fixture f;
   REQUIRE(symlink("/etc/passwd", f.at("abs").c_str()) == 0);
@@ -393,6 +556,10 @@ TEST_CASE("refused: names with control characters and names that are no UTF-8 un
   f.refuses(Errc::GATE_NAME, "new\nline");
   write_file(f.at("esc\x1b[31m"), "x");
   f.refuses(Errc::GATE_NAME, "esc\x1b[31m");
+  write_file(f.at("bidi\xE2\x80\xAEname"), "x");
+  f.refuses(Errc::GATE_NAME, "bidi\xE2\x80\xAEname");
+  write_file(f.at("c1\xC2\x9bname/x"), "x");
+  f.refuses(Errc::GATE_NAME, "c1\xC2\x9bname");
 }
 
 TEST_CASE("refused: more than the limits on files, bytes, one file and depth") {
@@ -405,6 +572,38 @@ TEST_CASE("refused: more than the limits on files, bytes, one file and depth") {
   f.refuses(Errc::GATE_LIMIT, "1/2/3/4", [](ScanOptions& o) { o.limits.depth = 3; });
   Scanned s = f.scan_with([](ScanOptions& o) { o.limits.files = 3; });
   CHECK(std::any_of(s.violations.begin(), s.violations.end(), [](const Violation& v) { return v.rule == Errc::GATE_LIMIT; }));
+}
+
+TEST_CASE("refused: rules and links of the tree that make the scan walk longer than its limits") {
+  {
+    Fixture f;
+    std::string rules;
+    for (int i = 0; i < 5000; i++) rules += "*a*a*a*a*a*a*a*a*a*a*a*a*b\n";
+    write_file(f.at(".gitignore"), rules);
+    for (int i = 0; i < 20; i++) write_file(f.at(std::string(200, 'a') + std::to_string(i)), "");
+    // A hostile file of that size is no trouble.
+    int64_t start = monotonic_ns();
+    CHECK(f.scan_with().violations.empty());
+    CHECK(monotonic_ns() - start < 20'000'000'000);
+    Scanned s = f.scan_with([](ScanOptions& o) { o.limits.ignore_steps = 1'000'000; });
+    REQUIRE(s.violations.size() == 1);
+    CHECK(s.violations[0].rule == Errc::GATE_LIMIT);
+    CHECK(s.violations[0].detail.find("ignore rules") != std::string::npos);
+  }
+  {
+    Fixture f;
+    write_file(f.at("deep/.gitignore"), std::string(900'000, '\n'));
+    CHECK(f.scan_with().violations.empty());
+    f.refuses(Errc::GATE_LIMIT, "deep/.gitignore", [](ScanOptions& o) { o.limits.ignore_steps = 100'000; });
+  }
+  {
+    Fixture f;
+    for (int i = 0; i < 20; i++) REQUIRE(symlink("dir/../dir/../dir/../dir/b.txt", f.at("l" + std::to_string(i)).c_str()) == 0);
+    CHECK(f.scan_with().violations.empty());
+    Scanned s = f.scan_with([](ScanOptions& o) { o.limits.link_steps = 100; });
+    REQUIRE(s.violations.size() == 1);
+    CHECK(s.violations[0].rule == Errc::GATE_LIMIT);
+  }
 }
 
 TEST_CASE("each of many bad paths is named") {
