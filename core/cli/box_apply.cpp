@@ -98,6 +98,8 @@ Result<Plan> plan_apply(const IdleBox& box, const Target& target, const git::Oid
       return make_error(Errc::GIT_CONFLICT, std::to_string(merged.conflicts.size()) + " paths changed on both sides; nothing was changed", list);
     }
     plan.result = std::move(merged.tree);
+    std::vector<gate::Violation> bad = gate::nested_repositories(box.repo, plan.result, target.tree);
+    if (!bad.empty()) return gate_error(bad, "the box's work and yours make a repository together; nothing was changed");
   }
   plan.changes = git::changes_between(target.tree, plan.result);
   return plan;

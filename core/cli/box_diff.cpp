@@ -65,25 +65,32 @@ void print_stat(Context& ctx, const Shown& s) {
   ctx.line("  " + std::string(git::change_name(s.change.kind)) + "  " + counts + "  " + s.change.path);
 }
 
+void print_violations(Context& ctx, const std::vector<gate::Violation>& violations) {
+  if (violations.empty()) return;
+  ctx.line("the gate will refuse:");
+  for (const gate::Violation& v : violations) ctx.line("  " + v.path + "  (" + std::string(errc_id(v.rule)) + ": " + v.detail + (v.rule == Errc::GATE_SYMLINK_OUT ? "; --keep-links keeps it as a link" : "") + ")");
+}
+
+// Where standard output is for programs.
+void note_violations(Context& ctx, const IdleBox& box, const Review& review) {
+  size_t n = review.scanned.violations.size();
+  if (n) ctx.note("the gate will refuse " + std::to_string(n) + (n == 1 ? " path" : " paths") + " of this box; h5i box diff " + box.name() + " names " + (n == 1 ? "it" : "them"));
+}
+
 Result<void> write_raw(Context& ctx, const IdleBox& box, const Review& review, const std::vector<std::string>& only) {
   if (isatty(STDOUT_FILENO)) return make_error(Errc::USAGE, "--raw is not written to a terminal", "the patch may hold control sequences", "h5i box diff BOX --raw > FILE");
   for (const git::Change& c : review.changes) {
     if (!wanted(c.path, only) || withheld(review, c.path)) continue;
     ctx.raw(H5I_TRY(show(box, c, true)).patch.text);
   }
+  note_violations(ctx, box, review);
   return {};
-}
-
-void print_violations(Context& ctx, const std::vector<gate::Violation>& violations) {
-  if (violations.empty()) return;
-  ctx.line("the gate will refuse:");
-  for (const gate::Violation& v : violations) ctx.line("  " + v.path + "  (" + std::string(errc_id(v.rule)) + ": " + v.detail + ")");
 }
 
 Result<void> diff(Context& ctx, const Parsed& p) {
   IdleBox box = H5I_TRY(open_idle_box(p.arguments[0], "box diff"));
   std::vector<std::string> only(p.arguments.begin() + 1, p.arguments.end());
-  Review review = H5I_TRY(review_box(box, true));
+  Review review = H5I_TRY(review_box(box, false));  // as propose will, without --keep-links
   if (p.has("--raw") && !ctx.json) return write_raw(ctx, box, review, only);
 
   json::Array changes, handoffs, violations, deceptive;
@@ -128,7 +135,10 @@ Result<void> diff(Context& ctx, const Parsed& p) {
                             {"violations", std::move(violations)}, {"ignored", review.scanned.ignored_count}, {"hidden", std::move(hidden)}});
     return {};
   }
-  if (names) return {};
+  if (names) {
+    note_violations(ctx, box, review);
+    return {};
+  }
   if (files == 0 && review.scanned.violations.empty()) ctx.line("box " + box.name() + " changed nothing");
   else ctx.line(std::to_string(files) + " files, +" + std::to_string(added) + " -" + std::to_string(removed));
   if (review.scanned.ignored_count) ctx.line(std::to_string(review.scanned.ignored_count) + " ignored paths stay in the box");

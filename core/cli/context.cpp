@@ -43,7 +43,7 @@ void append_escape(std::string& out, uint32_t code) {
 }
 
 // JSON text that is safe on a terminal and still the same value: what the sanitizer would replace is written as an
-// escape. Bytes that are not UTF-8 become U+FFFD, because JSON cannot carry them.
+// escape. Bytes that are not UTF-8 are spelled \xNN, as in the log, because JSON cannot carry them.
 std::string json_for_output(const Json& v) {
   std::string raw = json::canonical(v), out;
   out.reserve(raw.size() + 1);
@@ -55,7 +55,9 @@ std::string json_for_output(const Json& v) {
     }
     int n = json::detail::utf8_len(raw, i);
     if (n == 0) {
-      out += "\\ufffd";
+      char spelled[8];
+      snprintf(spelled, sizeof spelled, "\\\\x%02x", c);
+      out += spelled;
       i++;
       continue;
     }

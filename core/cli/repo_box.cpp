@@ -3,6 +3,8 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "core/base/text.hpp"
 #include "core/cli/create_source.hpp"
 #include "core/cli/create_stage.hpp"
@@ -129,7 +131,7 @@ Result<Review> review_box(const IdleBox& box, bool keep_links) {
   o.limits = limits_of(host);
   r.scanned = H5I_TRY(gate::scan(box.work, o));
   r.changes = git::changes_between(r.base, r.scanned.tree);
-  r.handoffs = gate::handoffs(r.changes);
+  r.handoffs = gate::handoffs(r.changes, r.scanned.links);
   // So that the next look at the same tree reads only what changed since; where it cannot be kept, that look takes longer.
   if (r.scanned.files_read > 0) (void)git::save_states(box.dir, r.scanned.states, realtime_ns()).ok();
   return r;
@@ -202,8 +204,11 @@ Result<void> refuse_violations(const IdleBox& box, const Review& review) {
 }
 
 bool withheld(const Review& review, const std::string& path) {
-  for (const gate::Violation& v : review.scanned.violations)
-    if (v.path == path) return true;
+  // A link that leaves holds nothing but its own text, which the box wrote.
+  const auto& all = review.scanned.violations;
+  auto it = std::lower_bound(all.begin(), all.end(), path, [](const gate::Violation& v, const std::string& p) { return v.path < p; });
+  for (; it != all.end() && it->path == path; ++it)
+    if (it->rule != Errc::GATE_SYMLINK_OUT) return true;
   return false;
 }
 
@@ -287,8 +292,11 @@ Json to_json(const git::Change& c) {
     snprintf(buf, sizeof buf, "%06o", v);
     return v ? Json(std::string(buf)) : Json();
   };
-  return json::Object{{"path", c.path}, {"kind", git::change_name(c.kind)}, {"old_mode", mode(c.old_mode)}, {"new_mode", mode(c.new_mode)},
-                      {"old_oid", c.old_mode ? Json(c.old_oid.hex()) : Json()}, {"new_oid", c.new_mode ? Json(c.new_oid.hex()) : Json()}};
+  Json out = json::Object{{"path", c.path}, {"kind", git::change_name(c.kind)}, {"old_mode", mode(c.old_mode)}, {"new_mode", mode(c.new_mode)},
+                          {"old_oid", c.old_mode ? Json(c.old_oid.hex()) : Json()}, {"new_oid", c.new_mode ? Json(c.new_oid.hex()) : Json()}};
+  // The spelling of such a name may be another file's name.
+  if (!valid_utf8(c.path)) out["path_hex"] = hex(c.path.data(), c.path.size());
+  return out;
 }
 Json to_json(const gate::Handoff& h) { return json::Object{{"path", h.path}, {"kind", h.kind}, {"why", h.why}}; }
 Json to_json(const gate::Violation& v) { return json::Object{{"rule", errc_id(v.rule)}, {"path", printable(v.path)}, {"detail", v.detail}}; }

@@ -49,6 +49,23 @@ TEST_CASE("a proposal that is in the branch already is not applied twice") {
   u.json({"box", "rm", "fix"});
 }
 
+TEST_CASE("the parts of a repository that two boxes bring are refused when they come together") {
+  User u;
+  u.create("one");
+  u.create("two");
+  write_file(u.work("one") + "/d/HEAD", "ref: refs/heads/main\n");
+  write_file(u.work("two") + "/d/commondir", "../c\n");
+  write_file(u.work("two") + "/plain", "x\n");
+  u.json({"box", "apply", "one", "--yes"});
+  std::string before = head(u);
+  CHECK(u.refusal({"box", "apply", "two", "--yes"}) == "gate.nested-repository");
+  CHECK(u.refusal({"box", "apply", "two", "--yes", "--patch"}) == "gate.nested-repository");
+  CHECK(head(u) == before);
+  CHECK_FALSE(exists(u.repo + "/d/commondir"));
+  unlink((u.work("two") + "/d/commondir").c_str());  // Control.
+  u.json({"box", "apply", "two", "--yes"});
+}
+
 TEST_CASE("apply of nothing is refused") {
   User u;
   u.create("fix");

@@ -41,6 +41,51 @@ TEST_CASE("diff shows what changed, what runs elsewhere, and nothing when nothin
   CHECK(u.run({"box", "diff", "fix", "--stat"}).out.find("modified  +1 -1  a.txt") != std::string::npos);
 }
 
+TEST_CASE("diff says what propose would refuse, a link that leaves too, and still shows where it leads") {
+  User u;
+  u.create("fix");
+  CHECK(u.run({"box", "diff", "fix", "--names"}).err.empty());
+  REQUIRE(symlink("/etc/passwd", (u.work("fix") + "/.env2").c_str()) == 0);
+  Ran r = u.run({"box", "diff", "fix"});
+  CHECK(r.status == 0);
+  CHECK(r.out.find("the gate will refuse:\n  .env2  (gate.symlink-outside: ") != std::string::npos);
+  CHECK(r.out.find("--keep-links") != std::string::npos);
+  CHECK(r.out.find("+/etc/passwd") != std::string::npos);
+  Json d = u.json({"box", "diff", "fix"});
+  REQUIRE(d["violations"].array().size() == 1);
+  CHECK(d["violations"].array()[0]["rule"].string() == "gate.symlink-outside");
+  CHECK(d["changes"].array().size() == 1);
+  for (const char* form : {"--names", "--raw"}) CHECK(u.run({"box", "diff", "fix", form}).err.find("the gate will refuse 1 path of this box") != std::string::npos);
+  CHECK(u.refusal({"box", "propose", "fix"}) == "gate.symlink-outside");
+}
+
+TEST_CASE("a name of the base that is no UTF-8 is spelled as in the log, and told from a name that is spelled so") {
+  User u;
+  write_file(u.repo + "/b\xff", "x");
+  write_file(u.repo + "/b\\xff", "x");
+  git(u.repo, {"add", "-A"});
+  git(u.repo, {"commit", "-qm", "names"});
+  u.create("fix");
+  write_file(u.work("fix") + "/b\xff", "changed");
+  write_file(u.work("fix") + "/b\\xff", "changed");
+  Ran r = u.run({"box", "diff", "fix", "--json"});
+  CHECK(r.out.find("fffd") == std::string::npos);
+  Json d = u.json({"box", "diff", "fix"});
+  REQUIRE(d["changes"].array().size() == 2);
+  for (const Json& c : d["changes"].array()) CHECK(c["path"].string() == "b\\xff");
+  CHECK(d["changes"].array()[0]["path_hex"].is_null());
+  CHECK(d["changes"].array()[1]["path_hex"].string() == "62ff");
+}
+
+TEST_CASE("what a link shows to a tool is named by diff and propose") {
+  User u;
+  u.create("fix");
+  write_file(u.work("fix") + "/s/tasks.json", "{}\n");
+  REQUIRE(symlink("s", (u.work("fix") + "/.vscode").c_str()) == 0);
+  CHECK(u.run({"box", "diff", "fix"}).out.find("s/tasks.json  (editor: seen as .vscode/tasks.json through the link .vscode") != std::string::npos);
+  CHECK(u.json({"box", "propose", "fix"})["runs_on_your_side"].array().size() == 2);
+}
+
 TEST_CASE("text of a box cannot drive the terminal; --raw is for pipes") {
   User u;
   u.create("fix");
@@ -116,11 +161,13 @@ TEST_CASE("each refusal of the gate has three lines, its id and status 1") {
       {"gate.dotgit", [](const std::string& w) { write_file(w + "/git~1", "x"); }},
       {"gate.dotgit", [](const std::string& w) { write_file(w + "/d/.GIT/config", "x"); }},
       {"gate.nested-repository", [](const std::string& w) { git(w, {"init", "-q", "sub"}); }},
+      {"gate.nested-repository", [](const std::string& w) { write_file(w + "/d/HEAD", "ref: refs/heads/main\n"); write_file(w + "/d/commondir", "../c\n"); }},
       {"gate.symlink-outside", [&](const std::string& w) { linked("../../x", w + "/dir/up"); }},
       {"gate.special-file", [](const std::string& w) { REQUIRE(mkfifo((w + "/f").c_str(), 0644) == 0); }},
       {"gate.hardlink-outside", [](const std::string& w) { REQUIRE(link((w + "/../manifest.json").c_str(), (w + "/m").c_str()) == 0); }},
       {"gate.set-id", [](const std::string& w) { write_file(w + "/s", "x", 04755); }},
       {"gate.name", [](const std::string& w) { write_file(w + "/a\nb", "x"); }},
+      {"gate.name", [](const std::string& w) { write_file(w + "/bidi\xE2\x80\xAEname", "x"); }},
       {"gate.encoding", [](const std::string& w) { write_file(w + "/a\xff", "x"); }},
       {"gate.limit", [](const std::string& w) { std::string p = w; for (int i = 0; i < 130; i++) p += "/d"; write_file(p + "/x", "x"); }},
       {"git.redirected", [](const std::string& w) { write_file(w + "/.git/HEAD", "ref: x\n"); }},
