@@ -1,7 +1,10 @@
 #include "core/base/text.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <vector>
 
 #include "h5i/json.hpp"
 
@@ -37,6 +40,32 @@ int sgr(std::string_view s, size_t i) {
   return k >= s.size() && k - i < 32 ? -1 : 0;
 }
 
+// Whether an SGR sequence asks for "conceal" (8), which would hide whatever is printed next, ours too, or is malformed so
+// that terminals may differ about it. The numbers of a colour (38;5;N, 38;2;R;G;B) are no requests.
+bool hides(std::string_view sequence) {
+  std::vector<int> asked;
+  for (std::string_view rest = sequence.substr(2, sequence.size() - 3);;) {
+    size_t end = std::min(rest.find(';'), rest.size());
+    // Of "38:2:..." the whole colour is one parameter; what stands before the first colon names it.
+    std::string one(rest.substr(0, end));
+    asked.push_back(atoi(one.c_str()));
+    bool colour = one.find(':') == std::string::npos && (asked.back() == 38 || asked.back() == 48 || asked.back() == 58);
+    if (end == rest.size()) {
+      if (colour) return true;
+      break;
+    }
+    rest.remove_prefix(end + 1);
+    if (colour) {
+      size_t numbers = rest.starts_with("5;") ? 2 : rest.starts_with("2;") ? 4 : 0;
+      if (numbers == 0) return true;
+      for (; numbers > 0 && !rest.empty(); numbers--) rest.remove_prefix(std::min(std::min(rest.find(';'), rest.size()) + 1, rest.size()));
+      if (numbers > 0) return true;
+      if (rest.empty()) break;
+    }
+  }
+  return std::find(asked.begin(), asked.end(), 8) != asked.end();
+}
+
 // How many bytes a cut character at the end may still need; 0 when the tail is complete or malformed anyway.
 size_t cut_tail(std::string_view s) {
   for (size_t back = 1; back <= 3 && back <= s.size(); back++) {
@@ -67,7 +96,8 @@ size_t render(std::string& out, std::string_view s, const TextRules& r, bool fin
       int n = sgr(s, i);
       if (n < 0 && !final) return i;
       if (n > 0) {
-        out.append(s.substr(i, static_cast<size_t>(n)));
+        std::string_view sequence = s.substr(i, static_cast<size_t>(n));
+        if (!hides(sequence)) out.append(sequence);
         i += static_cast<size_t>(n);
         continue;
       }
@@ -113,6 +143,7 @@ std::string TextFilter::feed(std::string_view chunk) {
   std::string out;
   size_t used = render(out, held_, rules_, false);
   held_.erase(0, used);
+  coloured_ = coloured_ || (rules_.colour && out.find('\x1b') != std::string::npos);
   return out;
 }
 
@@ -120,6 +151,8 @@ std::string TextFilter::finish() {
   std::string out;
   render(out, held_, rules_, true);
   held_.clear();
+  if (coloured_ || (rules_.colour && out.find('\x1b') != std::string::npos)) out += "\x1b[0m";
+  coloured_ = false;
   return out;
 }
 

@@ -7,7 +7,7 @@ namespace h5i {
 
 struct TextRules {
   bool newlines = false;  // keep \n and \t; otherwise they are shown as \n, \t
-  bool colour = false;    // keep SGR sequences (ESC [ digits ; m) and nothing else that begins with ESC
+  bool colour = false;    // keep SGR sequences (ESC [ digits ; m) but "conceal", and nothing else that begins with ESC
   size_t limit = 0;       // bytes of output after which "…" ends it; 0: no limit
 };
 
@@ -15,7 +15,8 @@ struct TextRules {
 // visible spelling (\x1b, \u{202e}); what is left is valid UTF-8 that moves no cursor and hides nothing.
 std::string printable(std::string_view raw, const TextRules& rules = {});
 
-// Streaming form for output that arrives in chunks: a sequence or character cut by a chunk's edge is held back.
+// Streaming form for output that arrives in chunks: a sequence or character cut by a chunk's edge is held back. At the end
+// colours are reset, so that what follows is not shown in them.
 class TextFilter {
  public:
   explicit TextFilter(TextRules rules) : rules_(rules) {}
@@ -25,6 +26,7 @@ class TextFilter {
  private:
   TextRules rules_;
   std::string held_;
+  bool coloured_ = false;
 };
 
 bool valid_utf8(std::string_view s);

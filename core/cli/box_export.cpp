@@ -84,7 +84,8 @@ Result<uint64_t> copy_blobs(const UniqueFd& box, const UniqueFd& to) {
 struct Told {
   Json newest_receipt;
   uint64_t runs = 0, denials = 0, violations = 0, claims = 0;
-  json::Array rows;  // of runs
+  json::Array rows;                     // of runs
+  std::vector<std::string> unfinished;  // sessions that began, and whose receipt was never written
 };
 
 Result<Told> read_log(const IdleBox& box) {
@@ -92,7 +93,11 @@ Result<Told> read_log(const IdleBox& box) {
   H5I_TRY(evidence::read_log(box.entry.paths.log(), [&](uint64_t, const Json& r) {
     const std::string& kind = r["kind"].string();
     if (r["lane"].string() == "box-claimed") t.claims++;
-    if (kind == "receipt") {
+    const std::string& session = r["session"].string();
+    bool ours = r["observer"].string() == "core";
+    if (kind == "attested" && ours) t.unfinished.push_back(session);
+    if ((kind == "receipt" || kind == "run-refused") && ours) std::erase(t.unfinished, session);
+    if (kind == "receipt" && ours) {
       t.runs++;
       t.newest_receipt = r["body"];
       t.rows.push_back(r["body"]);
@@ -122,7 +127,8 @@ std::string report_of(const IdleBox& box, const Review& review, const Told& told
   out += "| base | " + m.base_commit + " |\n| base tree | " + m.base_tree + " |\n| tier | " + md(m.tier) + " |\n| profile | " + md(m.profile) + " |\n| policy digest | " + m.policy_digest.value + " |\n";
   out += "| state | " + std::string(session::state_name(m.state)) + " |\n| changes | " + std::to_string(review.changes.size()) + " files, +" + std::to_string(added) + " -" + std::to_string(removed) + " |\n\n";
   out += "## What ran (observed by the host)\n\n";
-  if (told.rows.empty()) out += "Nothing ran in this box.\n";
+  if (told.rows.empty() && told.unfinished.empty()) out += "Nothing ran in this box.\n";
+  for (const std::string& session : told.unfinished) out += "- `" + md(session) + "` began, and has no receipt: h5i ended before it. What it did is not recorded.\n";
   for (const Json& r : told.rows) {
     out += "- `" + r["session"].string() + "` " + md(command_of(r)) + ": " + md(r["outcome"]["status"].string());
     if (r["exit_status"].is_int()) out += ", exit status " + std::to_string(r["exit_status"].integer());
@@ -233,7 +239,7 @@ Result<void> export_box(Context& ctx, const Parsed& p) {
                           {"receipt", !told.newest_receipt.is_null()}, {"runs_on_your_side", std::move(handoffs)}});
   if (ctx.json) return {};
   ctx.line("box " + box.name() + " exported to " + target.path + ": " + std::to_string(review.changes.size()) + " files, +" + std::to_string(added) + " -" + std::to_string(removed) + ", " +
-           std::to_string(told.runs) + " runs" + (sealed ? ", sealed" : ", not sealed"));
+           std::to_string(told.runs) + " runs" + (told.unfinished.empty() ? "" : ", " + std::to_string(told.unfinished.size()) + " more without a receipt") + (sealed ? ", sealed" : ", not sealed"));
   print_handoffs(ctx, review.handoffs);
   return {};
 }

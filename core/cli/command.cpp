@@ -205,6 +205,8 @@ int main_with(const std::string& executable, int argc, char** argv) {
   open_missing_standard_fds();
   // A reader that goes away must not end us in the middle of a run; writes report EPIPE instead.
   ::signal(SIGPIPE, SIG_IGN);
+  // The same for a write beyond this process's limit of file sizes: it reports EFBIG, and the log says what became of the run.
+  ::signal(SIGXFSZ, SIG_IGN);
   Context ctx;
   for (int i = 0; i < argc; i++) ctx.argv.emplace_back(argv[i]);
   std::vector<std::string> words(ctx.argv.begin() + (argc > 0 ? 1 : 0), ctx.argv.end());
@@ -217,7 +219,7 @@ int main_with(const std::string& executable, int argc, char** argv) {
     ctx.json = false;
     ctx.refuse(make_error(Errc::OUTPUT, "the answer could not be written", std::string("standard output: ") + strerror(lost)));
   }
-  return status == 0 ? ctx.lost_status : status;
+  return lost == EPIPE && status != 0 ? status : ctx.lost_status;
 }
 
 }  // namespace h5i::cli

@@ -8,7 +8,7 @@ Json run_summary(const std::optional<session::LastRun>& run) {
   const Json& outcome = run->body["outcome"];
   return json::Object{{"session", run->session.value},
                       {"time", run->time},
-                      {"status", receipt ? outcome["status"].string() : std::string("refused")},
+                      {"status", receipt ? outcome["status"].string() : std::string(run->kind == "attested" ? "unfinished" : "refused")},
                       {"exit_status", receipt ? run->body["exit_status"].integer() : 125},
                       {"reason", receipt ? outcome["reason"].string() : run->body["id"].string()}};
 }

@@ -57,7 +57,11 @@ std::optional<Error> error_of(const session::BoxEntry& box, const Json& receipt)
                      : status == "setup-failed" ? "the command did not start"
                      : status == "cancelled"    ? "the run was cancelled"
                                                 : "the host process was lost and the box was killed";
-  return make_error(code, what + " in " + box.name.str(), outcome["detail"].string());
+  // The table's remedies are for what never started; here something may have run.
+  std::string next;
+  if (code == Errc::RUN_DEADLINE && outcome["detail"].string() == "resources.cpu") next = "raise resources.cpu in the profile";
+  else if (status == "host-lost") next = "h5i box inspect " + box.name.str() + " says how far it came";
+  return make_error(code, what + " in " + box.name.str(), outcome["detail"].string(), next);
 }
 
 // "Operation not permitted" is all that the program could say. Calls with the same meaning share a line.

@@ -223,6 +223,17 @@ Result<Head> read_head(const std::string& path) {
   return head_at(fd.get(), end);
 }
 
+Result<void> Log::reserve(uint64_t bytes) {
+  if (end_ + bytes <= reserved_) return {};
+  const uint64_t more = bytes + (64u << 10);  // so that not every record asks
+  int r;
+  do r = fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(end_), static_cast<off_t>(more));
+  while (r != 0 && errno == EINTR);
+  if (r != 0 && errno != EOPNOTSUPP && errno != ENOSYS) return write_error(path_, sys_error("set room aside for the log"));
+  reserved_ = end_ + more;
+  return {};
+}
+
 Result<void> Log::flush() {
   if (fdatasync(fd_.get()) != 0) return write_error(path_, sys_error("fdatasync"));
   return {};

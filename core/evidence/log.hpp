@@ -54,6 +54,9 @@ class Log {
 
   // Appends under flock(2), so that several processes may write one log. LOG_WRITE names the reason when it cannot.
   Result<Head> append(const Record& r);
+  // Sets room on the disk aside for `bytes` more, which others cannot take: LOG_WRITE when there is none. Where the file
+  // system cannot do that it is no failure.
+  Result<void> reserve(uint64_t bytes);
   // fdatasync.
   Result<void> flush();
   const Head& head() const { return head_; }
@@ -66,6 +69,7 @@ class Log {
   std::string path_;
   Head head_;
   uint64_t end_ = 0;                  // file size after our last look
+  uint64_t reserved_ = 0;             // the disk holds room up to this offset
   uint64_t size_limit_ = UINT64_MAX;  // RLIMIT_FSIZE when the log was opened
 };
 

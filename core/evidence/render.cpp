@@ -107,7 +107,7 @@ Section seen(const Json& r) {
 
 Row stream(const char* name, const Json& o) {
   std::string v = text_of(o["bytes"]) + " bytes, " + text_of(o["captured"]) + " kept";
-  if (o["truncated"].boolean()) v += " (cut at the limit)";
+  if (o["truncated"].boolean()) v += " (cut)";
   if (o["captured"].integer() > 0) v += ", SHA-256 " + text_of(o["sha256"]);
   return {name, v};
 }
@@ -117,8 +117,8 @@ Section cost(const Json& r) {
   const Json& u = r["usage"];
   s.rows.push_back({"time", seconds(u["wall_us"]) + " (user " + seconds(u["user_us"]) + ", system " +
                                 seconds(u["system_us"]) + ")"});
-  s.rows.push_back({"memory", u["max_rss_kib"].is_int() ? std::to_string(u["max_rss_kib"].integer()) + " KiB at most"
-                                                        : "not recorded"});
+  const char* of = u["source"].string() == "cgroup" ? " KiB, the most of the whole box" : " KiB, the largest process that was waited for";
+  s.rows.push_back({"memory", u["max_rss_kib"].is_int() ? std::to_string(u["max_rss_kib"].integer()) + of : std::string("not recorded")});
   s.rows.push_back({"read from", text_of(u["source"])});
   s.rows.push_back(stream("stdout", r["output"]["stdout"]));
   s.rows.push_back(stream("stderr", r["output"]["stderr"]));

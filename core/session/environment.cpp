@@ -74,8 +74,8 @@ Result<void> check_broker(const Json& profile) {
 }
 
 Result<std::string> cwd_below(const std::string& work, std::string_view relative) {
-  auto refuse = [&](const char* why) {
-    return make_error(Errc::PATH_ESCAPE, "working directory refused: " + printable(relative), why);
+  auto refuse = [given = relative](const char* why) {
+    return make_error(Errc::PATH_ESCAPE, "working directory refused: " + printable(given), why);
   };
   if (relative.starts_with('/')) return refuse("it must be relative to $WORK");
   std::string out = work;

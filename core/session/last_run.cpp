@@ -15,12 +15,13 @@ namespace {
 constexpr off_t kTail = 4 << 20;  // four records of the greatest length
 
 std::optional<LastRun> run_in(std::string_view line) {
-  if (line.find("\"receipt\"") == std::string_view::npos && line.find("\"run-refused\"") == std::string_view::npos) return std::nullopt;
+  auto names = [&](const char* kind) { return line.find("\"" + std::string(kind) + "\"") != std::string_view::npos; };
+  if (!names("receipt") && !names("run-refused") && !names("attested")) return std::nullopt;
   auto v = json::parse(line);
   if (!v) return std::nullopt;
   const std::string& kind = (*v)["kind"].string();
   // Only the core writes these; a record of another lane that is called so is not one.
-  if ((kind != "receipt" && kind != "run-refused") || (*v)["observer"].string() != "core") return std::nullopt;
+  if ((kind != "receipt" && kind != "run-refused" && kind != "attested") || (*v)["observer"].string() != "core") return std::nullopt;
   return LastRun{kind, SessionId((*v)["session"].string()), (*v)["time"].string(), static_cast<uint64_t>((*v)["seq"].integer()),
                  (*v)["body"]};
 }

@@ -7,14 +7,14 @@
 namespace h5i::session {
 
 struct LastRun {
-  std::string kind;     // "receipt" or "run-refused"
+  std::string kind;     // "receipt", "run-refused"; "attested": it began, and its end was not recorded (yet)
   SessionId session;
   std::string time;     // RFC 3339 of the record
   uint64_t index = 0;   // the record's seq
   Json body;            // the record's body: the receipt, or why it was refused
 };
 
-// nullopt when the last kTail bytes hold neither a receipt nor a refusal. Checks nothing of the chain.
+// nullopt when the last kTail bytes hold none of the three. Checks nothing of the chain.
 Result<std::optional<LastRun>> last_run(const BoxPaths& paths);
 
 }  // namespace h5i::session

@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kChunk = 64u << 10;         // one read
 constexpr size_t kMaxPending = 256u << 10;   // shown bytes that wait for a slow reader before the box has to wait too
+constexpr size_t kMirror = 64u << 10;        // at most this of one slot
 constexpr size_t kBlockingChunk = 4096;      // PIPE_BUF: poll says writable means that a pipe takes this much at once
 
 bool null_device(const struct stat& st) { return S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3); }
@@ -131,7 +132,12 @@ Result<void> OutputStream::take(std::string_view bytes, bool end) {
     uint64_t keep = std::min<uint64_t>(budget_->left, clean.size());
     if (keep < clean.size()) truncated_ = true;
     budget_->left -= keep;
-    H5I_TRY(capture_.append(std::string_view(clean).substr(0, keep)));
+    if (auto kept = capture_.append(std::string_view(clean).substr(0, keep)); !kept) {
+      // The box may have filled the disk on purpose: the run goes on and ends in a receipt that says what was lost.
+      lost_ = std::move(kept).error();
+      capture_on_ = false;
+      truncated_ = true;
+    }
   }
   if (raw_ || !target_.open()) return {};
   pending_ += target_.terminal() ? filter_.feed(clean) : clean;
@@ -192,11 +198,6 @@ Result<InputPump> InputPump::create(int fd) {
     if (!p.box_end_) return sys_error("open /dev/null");
     return p;
   }
-  if (S_ISFIFO(st.st_mode) && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) {
-    p.box_end_ = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 3));
-    if (!p.box_end_) return sys_error("dup of standard input");
-    return p;
-  }
   int pipe_fds[2];
   if (pipe2(pipe_fds, O_CLOEXEC) < 0) return sys_error("pipe2");
   p.box_end_ = UniqueFd(pipe_fds[0]);
@@ -204,7 +205,36 @@ Result<InputPump> InputPump::create(int fd) {
   fcntl(p.to_.get(), F_SETFL, O_NONBLOCK);
   p.from_ = fd;
   p.terminal_ = isatty(fd);
+  if (S_ISFIFO(st.st_mode)) {
+    p.null_ = UniqueFd(open("/dev/null", O_WRONLY | O_CLOEXEC));
+    // One slot: poll says that there is room exactly when the box has read everything.
+    p.mirror_ = p.null_.valid() && fcntl(p.to_.get(), F_SETPIPE_SZ, static_cast<int>(sysconf(_SC_PAGESIZE))) > 0 && !p.widened();
+  }
   return p;
+}
+
+bool InputPump::widened() const { return fcntl(to_.get(), F_GETPIPE_SZ) != static_cast<int>(sysconf(_SC_PAGESIZE)); }
+
+void InputPump::settle() {
+  int unread = 0;
+  if (held_ == 0 || ioctl(to_.get(), FIONREAD, &unread) != 0 || unread < 0) return;
+  // A box can write into its own pipe and make this too small; that way it only leaves the caller more.
+  size_t left = std::min(held_, static_cast<size_t>(unread)), taken = held_ - left;
+  held_ = left;
+  while (taken > 0) {
+    ssize_t n = splice(from_, nullptr, null_.get(), nullptr, taken, SPLICE_F_NONBLOCK);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;  // somebody else read it meanwhile
+    taken -= static_cast<size_t>(n);
+  }
+}
+
+void InputPump::mirror() {
+  ssize_t n;
+  do n = tee(from_, to_.get(), kMirror, SPLICE_F_NONBLOCK);
+  while (n < 0 && errno == EINTR);
+  if (n > 0) held_ = static_cast<size_t>(n);
+  else if (n == 0 || errno != EAGAIN) close();
 }
 
 Result<InputPump> InputPump::to_pty(int fd, const UniqueFd& master) {
@@ -219,12 +249,18 @@ Result<InputPump> InputPump::to_pty(int fd, const UniqueFd& master) {
 }
 
 void InputPump::close() {
+  if (mirror_) settle();
   to_.reset();
   from_ = -1;
   pending_.clear();
 }
 
 void InputPump::poll_entries(pollfd* in, pollfd* out) const {
+  if (mirror_ && to_.valid()) {
+    *in = {held_ == 0 ? from_ : -1, POLLIN, 0};
+    *out = {to_.get(), static_cast<short>(held_ == 0 ? 0 : POLLOUT), 0};
+    return;
+  }
   // Reading a terminal from the background would stop us with SIGTTIN, whether or not the box wants input.
   bool may_read = to_.valid() && pending_.empty() && !at_end_ && (!terminal_ || tcgetpgrp(from_) == getpgrp());
   *in = {may_read ? from_ : -1, POLLIN, 0};
@@ -233,6 +269,17 @@ void InputPump::poll_entries(pollfd* in, pollfd* out) const {
 
 void InputPump::handle(const pollfd& in, const pollfd& out) {
   if (out.fd >= 0 && (out.revents & (POLLERR | POLLNVAL))) return close();  // nobody in the box reads any more
+  if (mirror_) {
+    if (held_ > 0 && out.fd >= 0 && (out.revents & POLLOUT)) settle();
+    if (held_ == 0 && in.fd >= 0 && in.revents) mirror();
+    // A pipe that the box made larger says "room" all the time: from here on it is filled ahead, as from a file.
+    if (held_ > 0 && widened()) {
+      for (ssize_t n; held_ > 0 && (n = splice(from_, nullptr, null_.get(), nullptr, held_, SPLICE_F_NONBLOCK)) > 0;) held_ -= static_cast<size_t>(n);
+      mirror_ = false;
+      held_ = 0;
+    }
+    return;
+  }
   if (in.fd >= 0 && in.revents) {
     char buf[4096];
     ssize_t n = read(from_, buf, sizeof buf);

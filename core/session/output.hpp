@@ -69,6 +69,8 @@ class OutputStream {
 
   uint64_t bytes() const { return bytes_; }
   bool truncated() const { return truncated_; }
+  // Why capturing ended before the stream did (a full disk): what came after it was shown and is not kept.
+  const std::optional<Error>& lost() const { return lost_; }
   const Capture& capture() const { return capture_; }
   const std::map<std::string, uint64_t>& redactions() const { return redactor_.counts(); }
   bool discarded() const { return discarded_; }  // the reader went away
@@ -87,25 +89,37 @@ class OutputStream {
   TextFilter filter_{TextRules{.newlines = true, .colour = true}};
   std::string pending_;
   uint64_t bytes_ = 0;
+  std::optional<Error> lost_;
 };
 
-// Where h5i's own standard input goes. A pipe or /dev/null is given to the box itself; anything else (a terminal above
-// all: whoever holds one can type into it, CVE-2005-4890 and its kind) is copied through a pipe.
+// Where h5i's own standard input goes: through a pipe of ours, always. What the box would be given itself it could write
+// into: /proc/self/fd/0 of a pipe opens for writing, and the text is read by whoever reads that pipe next, a shell on the
+// host for one; of a terminal the same (CVE-2005-4890 and its kind). So it never gets a descriptor of the caller's.
+//
+// From a pipe only what the box reads is taken: the bytes are mirrored (tee(2)) into a pipe that holds one page, and taken
+// off the caller's when the box has read them. `while read x; do h5i box run ...; done` works as with any command.
 class InputPump {
  public:
-  // The descriptor for the box is in box_end(); `fd` is the caller's 0 (borrowed).
+  // The descriptor for the box is in take_box_end(); `fd` is the caller's 0 (borrowed).
   static Result<InputPump> create(int fd);
   // For a shell: to the master of its pty (a duplicate). The end of input becomes the terminal's end-of-file character.
   static Result<InputPump> to_pty(int fd, const UniqueFd& master);
   UniqueFd take_box_end() { return std::move(box_end_); }
   void poll_entries(pollfd* in, pollfd* out) const;
   void handle(const pollfd& in, const pollfd& out);
+  // After the box is gone, too: what it read of a mirrored pipe is taken off the caller's.
   void close();
 
  private:
+  void mirror();  // the next page, when the box has read the last
+  void settle();  // takes off what the box has read
+  bool widened() const;
+
   int from_ = -1;       // borrowed
-  UniqueFd to_, box_end_;
+  UniqueFd to_, box_end_, null_;
   bool terminal_ = false, pty_ = false, at_end_ = false;
+  bool mirror_ = false;
+  size_t held_ = 0;     // bytes in the box's pipe that are still in the caller's
   std::string pending_;
 };
 

@@ -41,6 +41,8 @@ using evidence::Observer;
 using evidence::Record;
 
 constexpr int64_t kInitExecNs = 1'000'000'000;  // on a loaded machine an exec that began can wait this long for its turn
+constexpr int64_t kCpuSlackUs = 50'000;          // the kernel counts the limit in ticks
+constexpr uint64_t kReceiptRoom = 256u << 10;    // of the disk, set aside before anything runs
 constexpr int64_t kFlushAfterDeadlineMs = 1000;  // a reader that does not read does not hold up a run that ran out of time
 
 Boundary boundary_from(std::string_view name) {
@@ -89,7 +91,9 @@ class Run {
     return std::make_unique<evidence::Log>(std::move(*log));
   }
 
+  // What is recorded on the way leaves room for the receipt: a box that fills the disk cannot keep it from being written.
   Result<evidence::Head> record(std::string kind, Json body, Observer observer = Observer::core(), Boundary boundary = Boundary::NONE) {
+    if (kind != "receipt" && kind != "run-refused") H5I_TRY(log_->reserve(receipt_room()));
     Record r;
     r.observer = std::move(observer);
     r.boundary = boundary;
@@ -97,6 +101,12 @@ class Run {
     r.session = session_;
     r.body = std::move(body);
     return log_->append(r);
+  }
+
+  uint64_t receipt_room() const {
+    uint64_t room = kReceiptRoom;
+    for (const std::string& a : argv_) room += 2 * a.size();
+    return room;
   }
 
   // Best effort: the error goes to the caller whatever becomes of the record.
@@ -122,6 +132,7 @@ class Run {
     dirs_ = H5I_TRY(UserDirs::from_environment());
     H5I_TRY(check_command());
     H5I_TRY(check_objects());
+    H5I_TRY(empty_spool(box_.paths.spool()));
     signals_.emplace(H5I_TRY(SignalFd::take()));
     H5I_TRY(start_host_process());  // goes on by itself while the next steps are taken
     int64_t wall = policy_["profile"]["resources"]["wall"].integer(0);
@@ -154,6 +165,8 @@ class Run {
       if (!valid_utf8(a)) return make_error(Errc::INVALID, "an argument is not UTF-8", printable(a), "quote or rename it");
     H5I_TRY(check_tool(profile, argv_[0]));
     cwd_ = H5I_TRY(cwd_below(box_.paths.work(), options_.cwd));
+    if (exec_candidates(argv_[0], env.values["PATH"], cwd_).empty())
+      return make_error(Errc::EXEC_NOT_FOUND, "there is no program " + printable(argv_[0]), "PATH names no folder by an absolute path: " + printable(env.values["PATH"]));
     env.values["H5I_BOX"] = manifest_.name.str();
     env.values["H5I_SESSION"] = session_.value;
     env.values["H5I_SPOOL"] = box_.paths.spool();
@@ -459,28 +472,33 @@ class Run {
 
   // ---- after everything is gone ----
 
-  Result<StreamReceipt> stream(const OutputStream& s, bool keep) {
+  StreamReceipt stream(const OutputStream& s, bool keep, const char* what) {
     StreamReceipt r;
     r.bytes = s.bytes();
     r.captured = s.capture().size();
     r.truncated = s.truncated();
+    if (s.lost()) unobserved(what, *s.lost());
     if (keep) {
-      evidence::BlobRef blob = H5I_TRY(s.capture().store(box_.paths.blobs()));
-      r.sha256 = blob.sha256;
-      r.blob = true;
-    } else {
-      r.sha256 = H5I_TRY(s.capture().digest());
+      auto blob = s.capture().store(box_.paths.blobs());
+      if (blob) r.sha256 = blob->sha256, r.blob = true;
+      else unobserved(what, blob.error());
+    }
+    if (!r.blob) {
+      auto digest = s.capture().digest();
+      if (digest) r.sha256 = *digest;
+      else unobserved(what, digest.error());
     }
     for (const auto& [rule, n] : s.redactions()) redactions_[rule] += n;
     return r;
   }
 
+  void unobserved(const char* what, const Error& e) {
+    unobserved_.push(json::Object{{"what", what}, {"reason", printable(e.what + (e.evidence.empty() ? "" : ": " + e.evidence))}});
+  }
+
   Result<void> take_in_spool() {
-    auto taken = take_spool(box_.paths.spool());
-    if (!taken) {
-      unobserved_.push(json::Object{{"what", "spool"}, {"reason", taken.error().what + ": " + taken.error().evidence}});
-      return {};
-    }
+    SpoolTaken staged = H5I_TRY(take_spool(box_.paths.spool()));
+    SpoolTaken* taken = &staged;
     for (const SpoolEntry& e : taken->entries) {
       std::string clean = evidence::redact(json::canonical(e.body), &redactions_);
       auto body = json::parse(clean);
@@ -520,13 +538,17 @@ class Run {
 
   Result<RunReport> finish(Supervised& s) {
     if (record_error_) s.outcome = {Outcome::Status::VIOLATION, 0, Errc::LOG_WRITE, record_error_->what + ": " + record_error_->evidence};
-    // A cpu limit ends a process by SIGXCPU; for the caller that is a deadline like any other.
-    if (s.outcome.status == Outcome::Status::SIGNALED && s.outcome.code == SIGXCPU && policy_["profile"]["resources"]["cpu"].is_int())
+    // A cpu limit ends a process by SIGXCPU; for the caller that is a deadline like any other. Anybody can send that signal,
+    // so the time that the box used decides.
+    const Json& cpu = policy_["profile"]["resources"]["cpu"];
+    if (s.outcome.status == Outcome::Status::SIGNALED && s.outcome.code == SIGXCPU && cpu.is_int() && s.spawned &&
+        static_cast<int64_t>(s.spawned->user_us + s.spawned->system_us) >= cpu.integer() * 1'000'000 - kCpuSlackUs)
       s.outcome = {Outcome::Status::TIMEOUT, 0, Errc::RUN_DEADLINE, "resources.cpu"};
-    // The kill comes from the kernel and no notification goes with it, so this is all that is known of it.
+    // The filter's kill comes from the kernel and no notification goes with it, so this is all that is known of it.
     if (s.outcome.status == Outcome::Status::SIGNALED && s.outcome.code == SIGSYS && plan_["seccomp"].is_object())
-      s.outcome.detail = "the system call filter killed it: a call by another architecture's entry";
-    H5I_TRY(take_in_spool());
+      s.outcome.detail = "by the system call filter (a call by another architecture's entry) or by a signal that a process of the box sent";
+    // From here on nothing keeps the receipt from being written: what cannot be had or kept is said in it.
+    if (auto taken = take_in_spool(); !taken) unobserved("what the box claims of itself", taken.error());
 
     ReceiptInput r;
     r.session = session_;
@@ -549,6 +571,8 @@ class Run {
                  s.spawned->usage_cgroup ? "cgroup" : "wait4"};
       for (const spawn::Denial& d : s.spawned->denials)
         r.denials.push(json::Object{{"syscall", os::syscall_name(d.syscall)}, {"number", d.syscall}, {"count", d.count}, {"errno", os::errno_name(d.err)}});
+      if (!s.spawned->usage_cgroup)
+        unobserved_.push(json::Object{{"what", "usage of processes that nobody in the box waited for"}, {"reason", "the box has no cgroup that counts them"}});
       if (s.spawned->survivors > 0)
         r.survivors.push(json::Object{{"count", s.spawned->survivors}, {"fate", "killed"}});
     } else {
@@ -556,15 +580,15 @@ class Run {
     }
     add_unobserved();
     if (!s.plugin_disagrees.empty()) {
-      H5I_TRY(record("plugin-disagrees", json::Object{{"detail", s.plugin_disagrees}}));
+      (void)record("plugin-disagrees", json::Object{{"detail", s.plugin_disagrees}});
       unobserved_.push(json::Object{{"what", "the plugin's own account"}, {"reason", printable(s.plugin_disagrees)}});
     }
-    r.unobserved = unobserved_;
     std::string mode = capture_mode();
     bool failed = exit_status_of(s.outcome) != 0 || (s.spawned && !s.spawned->denials.empty());
     bool keep = (!options_.shell || options_.record) && (mode == "all" || (mode == "signal" && failed));
-    r.out = H5I_TRY(stream(*out_, keep));
-    r.err = H5I_TRY(stream(*err_, keep));
+    r.out = stream(*out_, keep, "standard output");
+    r.err = stream(*err_, keep, "standard error");
+    r.unobserved = unobserved_;
     r.redactions = redactions_;
     r.env_not_passed = env_.unrepresentable;
     r.started_ns = started_ns_;

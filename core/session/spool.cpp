@@ -10,6 +10,7 @@
 
 #include "core/base/text.hpp"
 #include "core/base/unique_fd.hpp"
+#include "core/os/beneath.hpp"
 
 namespace h5i::session {
 namespace {
@@ -38,14 +39,13 @@ Result<std::vector<std::string>> list(int dir_fd) {
   return out;
 }
 
-void remove_tree(int parent, const std::string& name, int depth) {
-  if (unlinkat(parent, name.c_str(), 0) == 0 || errno != EISDIR || depth > kMaxDepth) return;
-  UniqueFd dir(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!dir) return;
-  auto names = list(dir.get());
-  if (names)
-    for (const std::string& n : *names) remove_tree(dir.get(), n, depth + 1);
-  unlinkat(parent, name.c_str(), AT_REMOVEDIR);
+// However many and however deep; a box's folders may be closed to us, which removing opens.
+Result<void> empty(const UniqueFd& dir) {
+  for (;;) {
+    auto names = H5I_TRY(list(dir.get()));
+    for (const std::string& name : names) H5I_TRY(os::remove_tree(dir, name));
+    if (names.size() < kMaxListed) return {};
+  }
 }
 
 bool deeper_than(const Json& v, int depth) {
@@ -108,8 +108,14 @@ Result<SpoolTaken> take_spool(const std::string& path) {
     }
   }
   // Only now: taking one of two hard links away would make the other look innocent.
-  for (const std::string& name : names) remove_tree(dir.get(), name, 0);
+  if (auto gone = empty(dir); !gone) out.refused.push_back({"", "not removed: " + gone.error().what + ": " + gone.error().evidence});
   return out;
+}
+
+Result<void> empty_spool(const std::string& path) {
+  UniqueFd dir(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!dir) return errno == ENOENT ? Result<void>() : Result<void>(sys_error("open " + path));
+  return empty(dir);
 }
 
 }  // namespace h5i::session

@@ -25,7 +25,9 @@ struct SpoolTaken {
   std::vector<SpoolRefusal> refused;   // at most kSpoolEntries of them
   uint64_t ignored = 0;                // entries beyond the caps, not looked at
 };
-// Everything that was looked at is removed, so that the next run begins with an empty spool.
+// Nothing stays, listed or not, so that the next run's claims are its own.
 Result<SpoolTaken> take_spool(const std::string& dir);
+// Before a run: what a run that was killed left behind is nobody's claim.
+Result<void> empty_spool(const std::string& dir);
 
 }  // namespace h5i::session

@@ -116,7 +116,14 @@ class Supervisor {
     auto begun = in_.host->begin_run(request);
     if (!begun) host_failed(begun.error());
     setup_until_ = after(kSetupMs);
-    while (!finished()) H5I_TRY(step());
+    while (!finished()) {
+      auto done = step();
+      if (done) continue;
+      if (!seen_) return std::move(done).error();
+      // A box was started: whatever we cannot go on with, it ends, and its receipt says why.
+      fail({Status::VIOLATION, 0, done.error().code, done.error().what + (done.error().evidence.empty() ? "" : ": " + done.error().evidence)});
+      give_up();
+    }
     return result();
   }
 

@@ -19,8 +19,22 @@ TEST_CASE("control sequences become visible text") {
   CHECK(printable("abcdef", {.limit = 3}) == "abc…");
 }
 
+TEST_CASE("a stream that was coloured ends without colour") {
+  TextFilter f({.newlines = true, .colour = true});
+  CHECK(f.feed("a\x1b[41mb") == "a\x1b[41mb");
+  CHECK(f.feed("c\x1b[3") == "c");
+  CHECK(f.finish() == "\\x1b[3\x1b[0m");
+  CHECK(f.finish() == "");
+  CHECK(f.feed("plain") + f.finish() == "plain");
+}
+
 TEST_CASE("colour is kept only when asked and only as SGR") {
   CHECK(printable("\x1b[1;31mred\x1b[0m", {.colour = true}) == "\x1b[1;31mred\x1b[0m");
+  // What hides text is dropped, in each of its spellings; the numbers of a colour are no requests.
+  for (const char* hiding : {"\x1b[8m", "\x1b[08m", "\x1b[1;8m", "\x1b[8;31m", "\x1b[8:1m", "\x1b[38;5;1;8m", "\x1b[38;2;1;2;3;8m", "\x1b[38;8m", "\x1b[48;9;8m", "\x1b[38;5m", "\x1b[38m", "\x1b[38;5;m"})
+    CHECK(printable(std::string("a") + hiding + "b", {.colour = true}) == "ab");
+  for (const char* shown : {"\x1b[m", "\x1b[0m", "\x1b[28m", "\x1b[38;5;8m", "\x1b[48;5;8;1m", "\x1b[38;2;8;8;8m", "\x1b[38:5:8m", "\x1b[58;2;8;8;8;4m", "\x1b[18m"})
+    CHECK(printable(std::string("a") + shown + "b", {.colour = true}) == std::string("a") + shown + "b");
   CHECK(printable("\x1b[1;31H", {.colour = true}) == "\\x1b[1;31H");
   CHECK(printable("\x1b[31", {.colour = true}) == "\\x1b[31");
 }
@@ -34,7 +48,7 @@ TEST_CASE("a sequence cut by a chunk's edge reads as if it had not been cut") {
     std::string out;
     for (size_t i = 0; i < raw.size(); i += step) out += f.feed(std::string_view(raw).substr(i, step));
     out += f.finish();
-    CHECK(out == whole);
+    CHECK(out == whole + "\x1b[0m");
   }
 }
 

@@ -30,6 +30,7 @@ struct MadeBox {
   int wall = 60;                 // seconds
   std::string capture = "all";
   std::vector<std::string> tools;  // empty: any
+  int cpu = 0;                   // seconds; 0: no limit
 };
 
 class RunWorld {
@@ -68,6 +69,7 @@ class RunWorld {
         {"resources", json::Object{{"mem", 4ll << 30}, {"procs", 256}, {"wall", b.wall}, {"output", 64 << 20}, {"explicit", json::Array{}}}},
         {"env", json::Object{{"pass", words({"PATH", "HOME", "LANG", "TERM"})}, {"set", json::Object{}}}}};
     if (!b.tools.empty()) profile["tools"] = words(b.tools);
+    if (b.cpu > 0) profile["resources"]["cpu"] = b.cpu;
     Json policy = json::Object{{"schema", "h5i.policy/1"}, {"tier", b.tier}, {"audit", json::Object{{"capture", b.capture}}}, {"profile", profile}};
     session::Manifest m = some_manifest("human", b.slug);
     m.repo_git_dir = s_ / "r/.git";

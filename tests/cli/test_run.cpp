@@ -342,9 +342,15 @@ TEST_CASE("what a policy or a changed file refuses is 125, three lines and a rec
     CHECK(is_refusal(e.err, "tier.not-installed"));
     CHECK(e.err.find("h5i-tier-microvm") != std::string::npos);
     w.box(MadeBox{.slug = "dir"});
-    for (const char* cwd : {"../..", "/etc", "a/../../b"}) {
+    Program nowhere = w.h5i({"box", "run", "dir", "--", "true"});
+    nowhere.path = "bin:.";
+    e = run(nowhere);
+    CHECK(e.status == 127);
+    CHECK(is_refusal(e.err, "exec.not-found"));
+    for (const char* cwd : {"../..", "..", "/etc", "a/../../b"}) {
       e = run(w.h5i({"box", "run", "dir", "--cwd", cwd, "--", "true"}));
       CAPTURE(cwd);
+      CHECK(e.err.find("working directory refused: " + std::string(cwd)) != std::string::npos);
       CHECK(e.status == 125);
       CHECK(is_refusal(e.err, "path.escape"));
     }

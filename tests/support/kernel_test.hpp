@@ -90,7 +90,7 @@ inline void remove_scratch(const std::string& dir) {
 }
 
 // Empty: everything held. Otherwise one line a failure, with the identity in front.
-inline std::string run_isolated(const Identity& who, const std::function<void(Checks&)>& body, int timeout_s = 30) {
+inline std::string run_isolated(const Identity& who, const std::function<void(Checks&)>& body, int timeout_s = 120) {
   char scratch[] = "/tmp/h5i-test-XXXXXX";
   if (!mkdtemp(scratch)) return "mkdtemp failed";
   if (geteuid() == 0 && chown(scratch, who.uid, who.gid) != 0) return "chown of the scratch directory failed";
@@ -153,7 +153,7 @@ inline std::string run_isolated(const Identity& who, const std::function<void(Ch
 }
 
 // The body as each identity; the failures of all.
-inline std::string run_as_each(const std::function<void(Checks&)>& body, int timeout_s = 30) {
+inline std::string run_as_each(const std::function<void(Checks&)>& body, int timeout_s = 120) {
   std::string out;
   for (const Identity& who : identities()) out += run_isolated(who, body, timeout_s);
   return out;

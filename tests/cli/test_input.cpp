@@ -1,0 +1,90 @@
+// Standard input: what a box reads reaches it, and nothing of the caller's is in its hands.
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "tests/cli/made_box.hpp"
+
+using namespace h5i;
+using namespace h5i::test;
+
+namespace {
+
+template <class Each>
+void everywhere(Each each) {
+  for (uid_t uid : users())
+    for (const char* tier : {"workspace", "process"}) {
+      CAPTURE(uid, tier);
+      RunWorld w(uid);
+      w.box(MadeBox{.tier = tier});
+      each(w);
+    }
+}
+
+// A script of the caller's; `h5i` in it is ours.
+Program outside(const RunWorld& w, const std::string& script) {
+  Program p = w.h5i({});
+  p.argv = {"/bin/sh", "-c", "h5i() { " + h5i_path() + " \"$@\"; }; " + script};
+  return p;
+}
+
+// Writes into every descriptor that it finds itself with, by every name that opens again for writing.
+const char* kInject = "read x; echo got $x; for f in /proc/self/fd/0 /dev/stdin /proc/$$/fd/0 /proc/1/fd/0; do { echo INJECTED > $f; } 2>/dev/null; done; exit 0";
+
+}  // namespace
+
+TEST_CASE("what a box writes into its standard input comes out nowhere") {
+  everywhere([](RunWorld& w) {
+    std::string lines = "printf 'one\\ntwo\\nthree\\n' | { ", rest = "; cat; }";
+    Ended e = run(outside(w, lines + "h5i box run fix -- sh -c '" + kInject + "'" + rest));
+    CAPTURE(e.err);
+    CHECK(e.out.find("got one\n") == 0);
+    CHECK(e.out.find("INJECTED") == std::string::npos);
+    // The control: without a box the same script reaches whoever reads next.
+    Ended open = run(outside(w, lines + "sh -c '" + kInject + "'" + rest));
+    CHECK(open.out.find("INJECTED") != std::string::npos);
+    // And a shell that reads its script from there runs nothing of the box's.
+    e = run(outside(w, "{ echo \"" + h5i_path() + " box run fix -- sh -c 'echo echo INJECTED > /proc/self/fd/0'\"; echo 'echo host goes on'; } | sh"));
+    CHECK(e.out == "host goes on\n");
+  });
+}
+
+TEST_CASE("of a pipe a box takes what it reads and leaves the rest to the next") {
+  everywhere([](RunWorld& w) {
+    CHECK(run(outside(w, "printf 'one\\ntwo\\nthree\\n' | { h5i box run fix -- true; cat; }")).out == "one\ntwo\nthree\n");
+    CHECK(run(outside(w, "printf 'one\\ntwo\\nthree\\n' | { h5i box run fix -- sh -c 'read x; echo got $x'; cat; }")).out == "got one\ntwo\nthree\n");
+    CHECK(run(outside(w, "printf 'a\\nb\\n' | while read x; do h5i box run fix -- echo $x; done")).out == "a\nb\n");
+    CHECK(run(outside(w, "{ echo a; sleep 0.3; echo b; } | h5i box run fix -- cat")).out == "a\nb\n");
+    CHECK(run(outside(w, "{ head -c 3000000 /dev/zero; echo end; } | h5i box run fix -- wc -c")).out == "3000004\n");
+    CHECK(run(outside(w, "head -c 100000 /dev/zero | { h5i box run fix -- head -c 50000 | wc -c; cat >/dev/null; }")).out == "50000\n");
+    CHECK(run(outside(w, "h5i box run fix -- cat < /dev/null")).out == "");
+    Program closed = w.sh("fix", "cat; echo end");
+    closed.closed = {0};
+    CHECK(run(closed).out == "end\n");
+  });
+}
+
+TEST_CASE("a box that makes its pipe larger or closes it gets what it reads all the same") {
+  everywhere([](RunWorld& w) {
+    const char* larger = "perl -MFcntl -e \"fcntl(STDIN,1031,1<<20); while(read(STDIN,\\$b,65536)){\\$n+=length\\$b} print \\\"\\$n\\n\\\"\"";
+    CHECK(run(outside(w, std::string("{ head -c 3000000 /dev/zero; echo end; } | h5i box run fix -- ") + larger)).out == "3000004\n");
+    CHECK(run(outside(w, "{ head -c 300000 /dev/zero; echo end; } | { h5i box run fix -- sh -c 'exec <&-; sleep 0.2; echo closed'; cat | wc -c; }")).out == "closed\n300004\n");
+  });
+}
+
+TEST_CASE("the flags and the owner of the caller's standard input stay as they were") {
+  everywhere([](RunWorld& w) {
+    // Non-blocking in the box would be non-blocking for `cat`, which gives up then.
+    Ended e = run(outside(w, "{ sleep 0.5; echo late; } | { h5i box run fix -- perl -MFcntl -e 'fcntl(STDIN, F_SETFL, O_NONBLOCK|O_APPEND)'; cat; }"));
+    CAPTURE(e.err);
+    CHECK(e.out == "late\n");
+    std::string fifo = w / "fifo";
+    REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+    if (w.uid() != 0) REQUIRE(chown(fifo.c_str(), w.uid(), w.uid()) == 0);
+    struct stat before{}, after{};
+    REQUIRE(stat(fifo.c_str(), &before) == 0);
+    CHECK(run(outside(w, "{ echo x > " + fifo + "; } & h5i box run fix -- cat < " + fifo)).out == "x\n");
+    REQUIRE(stat(fifo.c_str(), &after) == 0);
+    CHECK((before.st_uid == after.st_uid && before.st_gid == after.st_gid && before.st_mode == after.st_mode));
+  });
+}
