@@ -1,9 +1,9 @@
-#include <fstream>
-#include <sstream>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <time.h>
+
+#include <fstream>
+#include <sstream>
 
 #include "probe.hpp"
 #include "tests/support/catch.hpp"
@@ -25,12 +25,6 @@ bool write_text(const char* path, const std::string& text) {
   bool ok = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (fd >= 0) close(fd);
   return ok;
-}
-
-int64_t now_ms() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 }  // namespace
