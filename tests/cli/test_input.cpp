@@ -28,8 +28,8 @@ Program outside(const RunWorld& w, const std::string& script) {
   return p;
 }
 
-// Writes into every descriptor that it finds itself with, by every name that opens again for writing.
-const char* kInject = "read x; echo got $x; for f in /proc/self/fd/0 /dev/stdin /proc/$$/fd/0 /proc/1/fd/0; do { echo INJECTED > $f; } 2>/dev/null; done; exit 0";
+// Writes into its standard input, by every name that opens again for writing. A pipe that is full would make it wait.
+const char* kInject = "read x; echo got $x; for f in /proc/self/fd/0 /dev/stdin /proc/$$/fd/0 /proc/1/fd/0; do { timeout 0.2 sh -c \"echo INJECTED > $f\"; } 2>/dev/null; done; exit 0";
 
 }  // namespace
 
@@ -44,7 +44,7 @@ TEST_CASE("what a box writes into its standard input comes out nowhere") {
     Ended open = run(outside(w, lines + "sh -c '" + kInject + "'" + rest));
     CHECK(open.out.find("INJECTED") != std::string::npos);
     // And a shell that reads its script from there runs nothing of the box's.
-    e = run(outside(w, "{ echo \"" + h5i_path() + " box run fix -- sh -c 'echo echo INJECTED > /proc/self/fd/0'\"; echo 'echo host goes on'; } | sh"));
+    e = run(outside(w, "{ echo \"" + h5i_path() + " box run fix -- sh -c 'echo echo INJECTED > /proc/self/fd/0 & sleep 0.2'\"; echo 'echo host goes on'; } | sh"));
     CHECK(e.out == "host goes on\n");
   });
 }
