@@ -11,7 +11,7 @@
 
 #include "core/base/json.hpp"
 #include "core/base/result.hpp"
-#include "core/policy/address.hpp"
+#include "core/base/address.hpp"
 
 namespace h5i::policy {
 

@@ -1,9 +1,9 @@
-#include "core/policy/address.hpp"
+#include "core/base/address.hpp"
 
 #include <cstdio>
 #include <vector>
 
-namespace h5i::policy {
+namespace h5i {
 namespace {
 
 constexpr int kV4Bits = 32, kV6Bits = 128;
@@ -280,4 +280,4 @@ AddressClass classify(const Prefix& p) {
   return c;
 }
 
-}  // namespace h5i::policy
+}  // namespace h5i

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace h5i::policy {
+namespace h5i {
 
 struct Address {
   bool v6 = false;
@@ -40,4 +40,4 @@ AddressClass classify(const Address& a);
 // A prefix that lies whole in one class has it; a wider one is OPEN, and its restricted parts stay unreachable.
 AddressClass classify(const Prefix& p);
 
-}  // namespace h5i::policy
+}  // namespace h5i
