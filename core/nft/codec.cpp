@@ -206,6 +206,7 @@ class RuleBuilder {
     nftnl_expr* e = add("lookup");
     nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_SREG, NFT_REG_1);
     nftnl_expr_set_str(e, NFTNL_EXPR_LOOKUP_SET, m.name.c_str());
+    nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_FLAGS, 0);  // the kernel says it, too
     nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_SET_ID, static_cast<uint32_t>(set - sets_.begin()) + 1);
   }
   void match(const Match& m) {
@@ -215,6 +216,7 @@ class RuleBuilder {
       case Match::Kind::REPLY: return reply();
       case Match::Kind::PROTOCOL: return meta_is(NFT_META_L4PROTO, m.number);
       case Match::Kind::NEIGHBOUR:
+        meta_is(NFT_META_NFPROTO, NFPROTO_IPV6);  // the protocol's number can stand in an IPv4 packet as well
         meta_is(NFT_META_L4PROTO, IPPROTO_ICMPV6);
         payload(NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1, NFT_REG_1);
         return compare(NFT_CMP_EQ, &m.number, sizeof m.number);
@@ -513,12 +515,14 @@ std::vector<std::string> difference(std::string_view meant, std::string_view fou
     return out;
   };
   std::multiset<std::string> a = lines(meant), b = lines(found);
-  std::vector<std::string> out, only;
-  std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(only));
-  for (const std::string& l : only) out.push_back("missing: " + l);
-  only.clear();
-  std::set_difference(b.begin(), b.end(), a.begin(), a.end(), std::back_inserter(only));
-  for (const std::string& l : only) out.push_back("unexpected: " + l);
+  std::vector<std::string> missing, unexpected, out;
+  std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(missing));
+  std::set_difference(b.begin(), b.end(), a.begin(), a.end(), std::back_inserter(unexpected));
+  // In turn, so that who shows the first few shows both: one rule more moves all that follow it.
+  for (size_t i = 0; i < std::max(missing.size(), unexpected.size()); i++) {
+    if (i < unexpected.size()) out.push_back("unexpected: " + unexpected[i]);
+    if (i < missing.size()) out.push_back("missing: " + missing[i]);
+  }
   return out;
 }
 

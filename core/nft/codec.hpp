@@ -50,7 +50,7 @@ class Inventory {
   std::map<std::string, size_t> rules_in_;  // of each chain, so far
 };
 
-// Line by line: "missing: ..." and "unexpected: ...". Empty: they hold the same.
+// Line by line: "unexpected: ..." and "missing: ...", in turn. Empty: they hold the same.
 std::vector<std::string> difference(std::string_view meant, std::string_view found);
 
 }  // namespace h5i::nft

@@ -104,8 +104,8 @@ Result<void> configure(const UniqueFd& socket, uint8_t family, uint16_t group, u
       if (m->nlmsg_type != NLMSG_ERROR || m->nlmsg_seq != sequence || m->nlmsg_len < NLMSG_LENGTH(sizeof(nlmsgerr))) continue;
       int err = -static_cast<const nlmsgerr*>(NLMSG_DATA(m))->error;
       if (err == 0) return {};
-      if (err == EBUSY) return make_error(Errc::BUSY, "somebody else listens to the packet log", "group " + std::to_string(group));
-      if (err == EPERM) return make_error(Errc::DENIED, "the packet log may not be read here", "CAP_NET_ADMIN over the network namespace is missing");
+      if (err == EPERM || err == EBUSY)  // the kernel says the same of both
+        return make_error(Errc::DENIED, "the packet log may not be read here", "somebody else listens to group " + std::to_string(group) + ", or CAP_NET_ADMIN over the network namespace is missing");
       return sys_error("configure the packet log", err);
     }
   }

@@ -31,7 +31,7 @@ std::optional<Refused> read_packet(std::string_view packet);
 // Listens to a group on a netfilter socket of its own that was opened in the namespace of the rules.
 class PacketLog {
  public:
-  // BUSY when somebody else listens to the group.
+  // DENIED when somebody else listens to the group, and without CAP_NET_ADMIN there.
   static Result<PacketLog> listen(UniqueFd socket, uint16_t group);
   int fd() const { return socket_.get(); }
   struct Read {

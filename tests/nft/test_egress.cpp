@@ -147,6 +147,6 @@ TEST_CASE("the rules of a document: own loopback, replies inwards, neighbours, t
 
 TEST_CASE("differences are told line by line") {
   CHECK(difference("a\nb\n", "a\nb\n").empty());
-  CHECK(difference("a\nb\nb\n", "a\nb\nc\n") == std::vector<std::string>{"missing: b", "unexpected: c"});
+  CHECK(difference("a\nb\nb\n", "a\nb\nc\n") == std::vector<std::string>{"unexpected: c", "missing: b"});
   CHECK(difference("", "x\n") == std::vector<std::string>{"unexpected: x"});
 }

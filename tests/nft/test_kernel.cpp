@@ -40,6 +40,10 @@ Ran program(const std::string& command) {
   r.status = pclose(p);
   return r;
 }
+void skip(const char* id, const char* why) {
+  printf("SKIP: %s: %s\n", id, why);
+  fflush(stdout);
+}
 bool has(const char* name) {
   for (const char* dir : {"/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/"})
     if (access((std::string(dir) + name).c_str(), X_OK) == 0) return true;
@@ -82,6 +86,19 @@ Result<State> held(const Ruleset& r) {
   UniqueFd socket = H5I_TRY(open_netfilter_socket());
   return confirm(socket, r);
 }
+std::string said(const Result<void>& r) { return r ? "ok" : std::string(r.error().id()) + " " + r.error().what + " " + r.error().evidence; }
+std::string said(const Result<State>& r) { return r ? "ok" : std::string(r.error().id()) + " " + r.error().evidence; }
+
+// enter_network(), and a kernel that has packet rules for such a namespace.
+bool enter(Checks& k) {
+  if (!k.check(enter_network(), "a network namespace", __FILE__, __LINE__)) return false;
+  auto tried = give(ruleset_of(egress("")));
+  if (!tried && (tried.error().code == Errc::UNSUPPORTED || tried.error().code == Errc::NOT_FOUND)) {
+    skip("nft-kernel", "this kernel has no packet rules for a namespace of the user's own");
+    return false;
+  }
+  return k.check(tried.ok() && unshare(CLONE_NEWNET) == 0, "packet rules: " + said(tried), __FILE__, __LINE__);
+}
 uint64_t count(const std::string& rule) {
   auto socket = open_netfilter_socket();
   auto state = read_state(*socket);
@@ -111,18 +128,16 @@ void send_to(const char* address, uint16_t port, bool tcp) {
   else (void)sendto(fd.get(), "x", 1, 0, reinterpret_cast<sockaddr*>(&to), size);
 }
 
-std::string said(const Result<void>& r) { return r ? "ok" : std::string(r.error().id()) + " " + r.error().what + " " + r.error().evidence; }
-std::string said(const Result<State>& r) { return r ? "ok" : std::string(r.error().id()) + " " + r.error().evidence; }
-
 }  // namespace
 
 KERNEL_TEST("the kernel holds what it was given, and that is what nft reads of our text", "[nft]") {
-  KREQUIRE(enter_network());
+  if (!enter(k)) return;
   Ruleset r = ruleset_of(egress(kAllow));
-  KCHECK_SAYS(give(r), said(give(r)));
+  auto given = give(r);
+  KCHECK_SAYS(given, said(given));
   auto state = held(r);
   KCHECK_SAYS(state, said(state));
-  if (!has("nft")) return k.say("SKIP");
+  if (!has("nft")) return skip("nft-oracle", "there is no nft program");
   Ran listed = program("PATH=$PATH:/sbin:/usr/sbin; nft -s list ruleset");
   KCHECK_SAYS(listed.out == r.to_text(), "\n" + listed.out + "\ninstead of\n" + r.to_text());
   // And the other way: another compiler of the same text makes the same rules.
@@ -135,13 +150,13 @@ KERNEL_TEST("the kernel holds what it was given, and that is what nft reads of o
 }
 
 KERNEL_TEST("whatever is changed behind our back is found and named", "[nft]") {
-  if (!has("nft")) return k.say("SKIP");
+  if (!has("nft")) return skip("nft-oracle", "there is no nft program");
   Ruleset r = ruleset_of(egress(kAllow));
   struct {
     const char *command, *named;
   } changes[] = {
       {"insert rule inet h5i output accept", "unexpected: rule inet h5i output 0000"},
-      {"add rule inet h5i output accept", "unexpected: rule inet h5i output 0009"},
+      {"add rule inet h5i output accept", "unexpected: rule inet h5i output 0010"},
       {"flush chain inet h5i output", "missing: rule inet h5i output"},
       {"add element inet h5i to-web-v4 { 10.9.5.21 . 443 }", "unexpected: element inet h5i to-web-v4"},
       {"delete element inet h5i to-names-v4 { 10.9.6.0/24 . 53 }", "missing: element inet h5i to-names-v4"},
@@ -155,7 +170,7 @@ KERNEL_TEST("whatever is changed behind our back is found and named", "[nft]") {
       {"add flowtable inet h5i fast { hook ingress priority 0 \\; devices = { lo } \\; }", "unexpected: flowtable inet h5i fast"},
       {"add table ip nat", "unexpected: table ip nat"},
   };
-  KREQUIRE(enter_network());
+  if (!enter(k)) return;
   for (const auto& c : changes) {
     KREQUIRE(unshare(CLONE_NEWNET) == 0);
     KREQUIRE(give(r));
@@ -169,7 +184,7 @@ KERNEL_TEST("whatever is changed behind our back is found and named", "[nft]") {
 }
 
 KERNEL_TEST("a table is made once, changed whole, and nothing stays of a transaction that failed", "[nft]") {
-  KREQUIRE(enter_network());
+  if (!enter(k)) return;
   Ruleset r = ruleset_of(egress(kAllow)), less = ruleset_of(egress(""));
   auto none = give(r, Change::REPLACE);
   KCHECK_SAYS(!none && none.error().code == Errc::NOT_FOUND, said(none));
@@ -178,7 +193,7 @@ KERNEL_TEST("a table is made once, changed whole, and nothing stays of a transac
   KCHECK_SAYS(!twice && twice.error().code == Errc::EXISTS, said(twice));
   KCHECK_SAYS(held(r), "after a refused transaction");
   KCHECK_SAYS(give(less, Change::REPLACE), "replace");
-  KCHECK_SAYS(held(less), said(held(less)));
+  KCHECK_SAYS(held(less), "after a whole change");
   // Overlapping elements are refused by the kernel in the middle of the batch.
   Ruleset broken = r;
   broken.sets[0].elements.push_back(broken.sets[0].elements[0]);
@@ -191,7 +206,7 @@ KERNEL_TEST("a table is made once, changed whole, and nothing stays of a transac
 }
 
 KERNEL_TEST("as many destinations as a document may have fit into one transaction", "[nft]") {
-  KREQUIRE(enter_network());
+  if (!enter(k)) return;
   std::string list;
   for (size_t i = 0; i < kMaxDestinations; i++) list += (i ? ",\"2001:db8:" : "\"2001:db8:") + std::to_string(i / 1000 + 1) + ":" + std::to_string(i % 1000 + 1) + "::7\"";
   Ruleset r = ruleset_of(egress(R"({"id":"many","about":"","protocol":"tcp","addresses":[)" + list + R"(],"ports":["443"]})"));
@@ -207,8 +222,9 @@ KERNEL_TEST("who may not administer a network is told so", "[nft]") {
 }
 
 KERNEL_TEST("each range holds at both of its ends, for both families; all else is counted, logged and refused", "[nft]") {
-  if (!has("ip")) return k.say("SKIP");
-  KREQUIRE(enter_network() && add_sink());
+  if (!has("ip")) return skip("nft-packets", "there is no ip program");
+  if (!enter(k)) return;
+  KREQUIRE(add_sink());
   struct {
     const char* address;
     uint16_t port;
@@ -224,7 +240,7 @@ KERNEL_TEST("each range holds at both of its ends, for both families; all else i
       {"8.8.8.8", 53, false, nullptr},
   };
   // The control: without rules every one of these packets leaves.
-  auto sent = [] { return atol(program("cat /sys/class/net/sink/statistics/tx_packets /proc/net/dev | grep sink | sed 's/.*: *//' | tr -s ' ' | cut -d' ' -f9").out.c_str()); };
+  auto sent = [] { return atol(program("sed 's/:/ /' /proc/net/dev | awk '$1 == \"sink\" {print $11}'").out.c_str()); };
   long before = sent();
   for (const auto& t : tries) send_to(t.address, t.port, t.tcp);
   KCHECK(sent() - before >= static_cast<long>(std::size(tries)));
@@ -236,36 +252,37 @@ KERNEL_TEST("each range holds at both of its ends, for both families; all else i
   auto log = PacketLog::listen(std::move(*socket), kGroup);
   KREQUIRE(log);
   for (const auto& t : tries) {
-    std::string what = std::string(t.address) + " " + std::to_string(t.port) + (t.tcp ? " tcp" : " udp");
+    std::string what = std::string(t.address) + " " + std::to_string(t.port) + (t.tcp ? " tcp" : " udp"), address = t.address;
+    if (address.starts_with("::ffff:")) address = address.substr(7);
+    std::string name = std::string(t.tcp ? "tcp " : "udp ") + (address.find(':') != std::string::npos ? "[" + address + "]" : address) + ":" + std::to_string(t.port);
     uint64_t refused = count(kRefusedRule), allowed = t.rule ? count(t.rule) : 0;
     before = sent();
     send_to(t.address, t.port, t.tcp);
     uint64_t more = count(kRefusedRule) - refused;
     auto told = log->read();
     KREQUIRE(told);
+    // The kernel speaks of its own as well (multicast listeners): what counts is the packet of the try.
+    size_t named = 0;
+    for (const Refused& p : told->packets) named += to_text(p) == name;
     if (t.rule) {
-      KCHECK_SAYS(count(t.rule) == allowed + 1 && more == 0, what + ": " + std::to_string(count(t.rule) - allowed) + " accepted, " + std::to_string(more) + " refused");
-      KCHECK_SAYS(told->packets.empty(), what);
+      KCHECK_SAYS(count(t.rule) == allowed + 1 && named == 0, what + ": " + std::to_string(count(t.rule) - allowed) + " accepted, " + std::to_string(named) + " refused");
+      KCHECK_SAYS(sent() > before, what + " did not leave");
     } else {
-      KCHECK_SAYS(more >= 1 && sent() == before, what + ": " + std::to_string(more) + " refused, " + std::to_string(sent() - before) + " left");
-      std::string address = t.address, named;
-      for (const Refused& p : told->packets) named += to_text(p) + " ";
-      if (address.starts_with("::ffff:")) address = address.substr(7);
-      std::string wanted = std::string(t.tcp ? "tcp " : "udp ") + (address.find(':') != std::string::npos ? "[" + address + "]" : address) + ":" + std::to_string(t.port);
-      KCHECK_SAYS(told->packets.size() == more && named.find(wanted) != std::string::npos, what + " was told as " + named);
+      KCHECK_SAYS(named >= 1 && more >= named && sent() == before, what + ": " + std::to_string(named) + " of " + std::to_string(more) + " refused, " + std::to_string(sent() - before) + " left");
     }
   }
   // Loopback of the box's own is its own.
-  uint64_t refused = count(kRefusedRule);
+  uint64_t own = count("loopback");
   send_to("127.0.0.1", 9, true);
   send_to("::1", 9, false);
-  KCHECK(count(kRefusedRule) == refused);
+  KCHECK(count("loopback") >= own + 2);
   KCHECK_SAYS(held(r), said(held(r)));
 }
 
 KERNEL_TEST("what is taken out of the rules ends at its next packet, a flow that runs too", "[nft]") {
-  if (!has("ip")) return k.say("SKIP");
-  KREQUIRE(enter_network() && add_sink());
+  if (!has("ip")) return skip("nft-packets", "there is no ip program");
+  if (!enter(k)) return;
+  KREQUIRE(add_sink());
   KREQUIRE(give(ruleset_of(egress(kAllow))));
   UniqueFd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
@@ -275,19 +292,28 @@ KERNEL_TEST("what is taken out of the rules ends at its next packet, a flow that
   KCHECK(send(fd.get(), "x", 1, 0) == 1);
   KCHECK(count("allow names v4") == 1);
   KREQUIRE(give(ruleset_of(egress(R"({"id":"web","about":"","protocol":"tcp","addresses":["10.9.5.10"],"ports":["443"]})")), Change::REPLACE));
+  auto socket_of_log = open_netfilter_socket();
+  auto log = PacketLog::listen(std::move(*socket_of_log), kGroup);
+  KREQUIRE(log);
   (void)send(fd.get(), "x", 1, 0);
-  KCHECK(count(kRefusedRule) == 1);
+  auto told = log->read();
+  KREQUIRE(told);
+  // The kernel speaks of its own as well (multicast listeners), and is refused like anybody.
+  bool named = false;
+  for (const Refused& p : told->packets) named = named || to_text(p) == "udp 10.9.6.9:53";
+  KCHECK(named);
 }
 
 KERNEL_TEST("one reader a group; a flood loses packets and says so", "[nft]") {
-  if (!has("ip")) return k.say("SKIP");
-  KREQUIRE(enter_network() && add_sink());
+  if (!has("ip")) return skip("nft-packets", "there is no ip program");
+  if (!enter(k)) return;
+  KREQUIRE(add_sink());
   KREQUIRE(give(ruleset_of(egress(""))));
   auto first = open_netfilter_socket(), second = open_netfilter_socket();
   auto log = PacketLog::listen(std::move(*first), kGroup);
   KREQUIRE(log);
   auto other = PacketLog::listen(std::move(*second), kGroup);
-  KCHECK(!other && other.error().code == Errc::BUSY);
+  KCHECK(!other && other.error().code == Errc::DENIED);
   Refusals all;
   for (int i = 0; i < 20000; i++) send_to("10.9.1.1", static_cast<uint16_t>(1 + i % 100), false);
   for (int i = 0; i < 100; i++) {
@@ -299,5 +325,5 @@ KERNEL_TEST("one reader a group; a flood loses packets and says so", "[nft]") {
   KCHECK(all.lost());
   KCHECK(all.truncated());
   KCHECK(all.entries().size() == Refusals::kMaxTold);
-  KCHECK(count(kRefusedRule) == 20000);
+  KCHECK(count(kRefusedRule) >= 20000);
 }
