@@ -6,6 +6,7 @@
 #include "core/policy/egress.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace h5i;
   using namespace h5i::policy;
   std::string_view text(reinterpret_cast<const char*>(data), size);
   for (bool private_ok : {false, true}) {
