@@ -25,7 +25,7 @@ Result<session::RepoLocation> target_of(const IdleBox& box) {
     return make_error(Errc::BOX_DETACHED, "the box " + box.name() + " has no parent branch", m.source["kind"].string() == "pull-request" ? "it was made from a pull request" : "HEAD was detached when it was made",
                       m.source["kind"].string() == "pull-request" ? "git push REMOTE " + short_branch(m.branch) + ":BRANCH brings the proposal to the pull request's branch"
                                                                    : "git merge " + short_branch(m.branch));
-  auto here = session::find_repository(current_directory());
+  auto here = session::find_repository(directory_or_root());
   if (here && here->common_dir == m.repo_git_dir && !here->work_dir.empty()) return here;
   if (m.repo_work_dir.empty()) return make_error(Errc::GIT_BARE, "the repository has no work tree", printable(m.repo_git_dir));
   session::RepoLocation at = H5I_TRY(session::find_repository(m.repo_work_dir));

@@ -10,7 +10,7 @@ Json oid_of(const git::Entry* e) { return e ? Json(e->oid.hex()) : Json(); }
 
 Result<void> compare(Context& ctx, const Parsed& p) {
   IdleBox a = H5I_TRY(open_idle_box(p.arguments[0], "box compare"));
-  session::BoxEntry second = H5I_TRY(session::find_box(p.arguments[1], current_directory(), a.dirs));
+  session::BoxEntry second = H5I_TRY(session::find_box(p.arguments[1], directory_or_root(), a.dirs));
   if (second.paths.dir == a.entry.paths.dir) return make_error(Errc::USAGE, "the two boxes are one", a.name(), "h5i box compare BOX BOX");
   IdleBox b = H5I_TRY(open_idle_box(p.arguments[1], "box compare"));
   Review ra = H5I_TRY(review_box(a, true)), rb = H5I_TRY(review_box(b, true));

@@ -1,12 +1,12 @@
 // box create: everything is checked before anything is made.
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "core/base/text.hpp"
+#include "core/cli/caller.hpp"
 #include "core/cli/create_stage.hpp"
 #include "core/cli/progress.hpp"
 #include "core/cli/repo_verbs.hpp"
@@ -18,17 +18,6 @@
 
 namespace h5i::cli {
 namespace {
-
-std::string environment(const char* name) {
-  const char* v = getenv(name);
-  return v ? v : "";
-}
-
-Result<std::string> current_directory() {
-  char buffer[PATH_MAX];
-  if (!getcwd(buffer, sizeof buffer)) return sys_error("find the current directory");
-  return std::string(buffer);
-}
 
 Result<History> history_of(const Parsed& p) {
   std::string h = p.get("--history", "full");

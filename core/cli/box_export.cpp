@@ -27,7 +27,7 @@ struct Target {
 };
 
 Result<Target> target_of(const std::string& given, bool force) {
-  std::string path = given.empty() || given[0] == '/' ? given : current_directory() + "/" + given;
+  std::string path = given.empty() || given[0] == '/' ? given : directory_or_root() + "/" + given;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   size_t slash = path.rfind('/');
   std::string name = slash == std::string::npos ? "" : path.substr(slash + 1);

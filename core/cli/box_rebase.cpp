@@ -14,7 +14,7 @@ Result<git::Oid> onto_of(const IdleBox& box, const Parsed& p) {
   const session::Manifest& m = box.manifest;
   if (p.has("--onto")) {
     std::string git_dir = m.repo_git_dir;
-    if (auto here = session::find_repository(current_directory()); here && here->common_dir == m.repo_git_dir) git_dir = here->git_dir;
+    if (auto here = session::find_repository(directory_or_root()); here && here->common_dir == m.repo_git_dir) git_dir = here->git_dir;
     return box.repo.resolve_commit(p.get("--onto"), git_dir);
   }
   if (m.parent_branch.empty()) return make_error(Errc::BOX_DETACHED, "the box " + box.name() + " has no parent branch", "it was made from a pull request, or while HEAD was detached", "h5i box rebase " + box.name() + " --onto REVISION");

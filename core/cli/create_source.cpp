@@ -8,16 +8,12 @@
 #include <algorithm>
 
 #include "core/base/text.hpp"
+#include "core/cli/caller.hpp"
 #include "core/git/fetch.hpp"
 #include "core/git/source.hpp"
 
 namespace h5i::cli {
 namespace {
-
-std::string environment(const char* name) {
-  const char* v = getenv(name);
-  return v ? v : "";
-}
 
 bool is_directory(const std::string& path) {
   struct stat st{};

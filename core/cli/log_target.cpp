@@ -2,9 +2,8 @@
 
 #include <unistd.h>
 
-#include <climits>
-
 #include "core/base/text.hpp"
+#include "core/cli/caller.hpp"
 #include "core/evidence/lines.hpp"
 #include "core/os/beneath.hpp"
 
@@ -38,9 +37,7 @@ struct Place {
 };
 
 Result<Place> here() {
-  char buffer[PATH_MAX];
-  if (!::getcwd(buffer, sizeof buffer)) return sys_error("the current directory cannot be named");
-  return Place{buffer, H5I_TRY(session::UserDirs::from_environment())};
+  return Place{H5I_TRY(current_directory()), H5I_TRY(session::UserDirs::from_environment())};
 }
 
 // What `box rm` kept: <...>/h5i/evidence/<agent>/<slug>, or <slug>.2 and so on when a box of that name was removed

@@ -1,19 +1,8 @@
 #include "core/cli/open_box.hpp"
 
-#include <unistd.h>
-
-#include <climits>
-
 #include "core/session/cleanup.hpp"
 
 namespace h5i::cli {
-
-Result<std::string> current_directory() {
-  char buffer[PATH_MAX];
-  if (!::getcwd(buffer, sizeof buffer))
-    return make_error(Errc::NOT_FOUND, "the current directory cannot be named", "it was removed, or its path is too long", "cd somewhere else");
-  return std::string(buffer);
-}
 
 Result<void> sweep(Context& ctx, const session::BoxEntry& box) {
   auto swept = H5I_TRY(session::sweep_box(box, session::cleanup_tier));

@@ -2,14 +2,13 @@
 #pragma once
 #include <string>
 
+#include "core/cli/caller.hpp"
 #include "core/cli/command.hpp"
 #include "core/session/box.hpp"
 #include "core/session/sweep.hpp"
 
 namespace h5i::cli {
 
-// The current directory; the error says what to do when it was removed.
-Result<std::string> current_directory();
 Result<session::BoxEntry> open_box(Context& ctx, const std::string& name);
 // Sweeps and tells a person what was found.
 Result<void> sweep(Context& ctx, const session::BoxEntry& box);

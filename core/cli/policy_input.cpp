@@ -3,9 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <climits>
 #include <cstdlib>
 
+#include "core/cli/caller.hpp"
 #include "core/os/beneath.hpp"
 #include "core/session/box.hpp"
 
@@ -14,17 +14,6 @@ namespace {
 
 constexpr uint64_t kMaxPolicyFile = 4u << 20;
 constexpr const char* kEtcHostPolicy = "/etc/h5i/host.yaml";
-
-std::string variable(const char* name) {
-  const char* v = ::getenv(name);
-  return v ? v : "";
-}
-
-Result<std::string> current_directory() {
-  char buffer[PATH_MAX];
-  if (!::getcwd(buffer, sizeof buffer)) return sys_error("get the current directory");
-  return std::string(buffer);
-}
 
 // A document that was resolved before, with its digest recomputed rather than believed.
 Result<policy::Resolved> resolved_file(const std::string& path) {
@@ -58,14 +47,14 @@ Result<PolicySurroundings> policy_surroundings(const Parsed& parsed) {
   policy::ResolveInput& in = s.input;
   in.repo_root_fd = s.root.get();
   in.uid = ::geteuid();
-  if (std::string home = variable("HOME"); !home.empty() && home[0] == '/') {
+  if (std::string home = environment("HOME"); !home.empty() && home[0] == '/') {
     in.home = home;
     while (in.home.size() > 1 && in.home.back() == '/') in.home.pop_back();
   }
-  in.agent = parsed.get("--agent", variable("H5I_AGENT"));
+  in.agent = parsed.get("--agent", environment("H5I_AGENT"));
   if (parsed.has("--image")) in.image = parsed.get("--image");
-  in.runtimes = policy::installed_runtimes(in.home, variable("PATH"));
-  in.command_extractors = variable("H5I_ALLOW_COMMAND_EXTRACTORS") == "1";
+  in.runtimes = policy::installed_runtimes(in.home, environment("PATH"));
+  in.command_extractors = environment("H5I_ALLOW_COMMAND_EXTRACTORS") == "1";
   auto user_file = config_file("host.yaml");
   in.host = H5I_TRY(policy::load_host_policy(kEtcHostPolicy, user_file ? *user_file : "", in.uid));
   in.exists = [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; };

@@ -1,11 +1,11 @@
 #include "core/cli/repo_box.hpp"
 
-#include <limits.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "core/base/text.hpp"
+#include "core/cli/caller.hpp"
 #include "core/cli/create_source.hpp"
 #include "core/cli/create_stage.hpp"
 #include "core/cli/leftovers.hpp"
@@ -37,7 +37,7 @@ std::string log_ref(const BoxName& n) { return "refs/h5i/log/" + n.agent + "/" +
 // A box that is not found may be one that a killed rm had begun to take away.
 void sweep_around(const session::UserDirs& dirs, const git::UserConfig& user) {
   (void)sweep_leftovers(dirs.state + "/boxes", nullptr).ok();
-  auto at = session::find_repository(current_directory());
+  auto at = session::find_repository(directory_or_root());
   if (!at) return;
   auto repo = open_host_repository(*at, user);
   if (repo) (void)sweep_leftovers(at->common_dir + "/h5i/boxes", &*repo).ok();
@@ -58,9 +58,9 @@ gate::Limits limits_of(const policy::HostPolicy& host) {
 
 }  // namespace
 
-std::string current_directory() {
-  char buffer[PATH_MAX];
-  return getcwd(buffer, sizeof buffer) ? buffer : "/";
+std::string directory_or_root() {
+  auto here = current_directory();
+  return here ? *here : "/";
 }
 
 std::string host_ignore_rules(const std::string& common_dir, const git::UserConfig& user) {
@@ -92,7 +92,7 @@ Error gate_error(const std::vector<gate::Violation>& violations, const std::stri
 Result<IdleBox> open_idle_box(const std::string& text, const std::string& verb) {
   session::UserDirs dirs = H5I_TRY(session::UserDirs::from_environment());
   git::UserConfig user = user_config();
-  auto found = session::find_box(text, current_directory(), dirs);
+  auto found = session::find_box(text, directory_or_root(), dirs);
   if (!found && found.error().code == Errc::BOX_NOT_FOUND) sweep_around(dirs, user);
   session::BoxEntry entry = H5I_TRY(std::move(found));
   auto swept = session::sweep_box(entry, session::cleanup_tier);

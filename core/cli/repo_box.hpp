@@ -73,7 +73,8 @@ Result<std::vector<git::RefValue>> readable_refs(const git::Repository& repo);
 Json to_json(const git::Change& c);
 Json to_json(const gate::Handoff& h);
 Json to_json(const gate::Violation& v);
-std::string current_directory();
+// The current directory; where it cannot be named, the root: a box of no repository can still be found.
+std::string directory_or_root();
 // Rules of the host's own git besides the tree's .gitignore files.
 std::string host_ignore_rules(const std::string& common_dir, const git::UserConfig& user);
 Error gate_error(const std::vector<gate::Violation>& violations, const std::string& what);

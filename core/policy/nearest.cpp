@@ -2,23 +2,13 @@
 
 #include <algorithm>
 
+#include "core/base/edit_distance.hpp"
+
 namespace h5i::policy {
 namespace {
 
 constexpr size_t kLongest = 64;  // words beyond are compared no more: quadratic cost on hostile keys
 constexpr size_t kMostEdits = 2;
-
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); i++) d[i][0] = i;
-  for (size_t j = 0; j <= b.size(); j++) d[0][j] = j;
-  for (size_t i = 1; i <= a.size(); i++)
-    for (size_t j = 1; j <= b.size(); j++) {
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-    }
-  return d[a.size()][b.size()];
-}
 
 }  // namespace
 
@@ -27,7 +17,7 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
   size_t best = std::min(kMostEdits, word.size() / 2) + 1;
   std::string found;
   for (std::string_view k : known) {
-    size_t n = distance(word, k);
+    size_t n = edit_distance(word, k);
     if (n < best) best = n, found = k;
   }
   return found;
