@@ -158,34 +158,46 @@ class Session {
     return -1;
   }
 
-  // Runs the workload with its output on a pipe; `before_go` is called while it waits, confined.
-  Outcome run(const Json& plan, const std::function<void(Session&, pid_t)>& before_go = {}) {
-    Outcome o;
+  // A workload that waits, confined, for its gate's word; its output is a pipe.
+  struct Waiting {
+    UniqueFd output;
+    uint64_t handle;
+    spawn::Gate gate;
+  };
+  // Nothing, and why not in `o`, when it did not come so far.
+  std::optional<Waiting> start(const Json& plan, Outcome& o) {
     int out[2];
-    if (pipe2(out, O_CLOEXEC) != 0) return o;
+    if (pipe2(out, O_CLOEXEC) != 0) return {};
     UniqueFd read_end(out[0]), write_end(out[1]), null(open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (auto given = watch->give_stdio(null.get(), write_end.get(), write_end.get(), false); !given) return o;
+    if (auto given = watch->give_stdio(null.get(), write_end.get(), write_end.get(), false); !given) return {};
     write_end.reset();
     auto handle = client->start(json::canonical(plan), H5I_SPAWN_WORKLOAD);
     if (!handle) {
       o.refused = handle.error().what + " " + handle.error().evidence;
-      return o;
+      return {};
     }
     auto event = watch->next(10000);
     if (!event || event->what != spawn::SpawnWatch::Event::What::workload) {
       o.refused = "no workload event: " +
                   (event ? std::to_string(static_cast<int>(event->what)) : event.error().what + event.error().evidence);
-      return o;
+      return {};
     }
     init_pid = event->init_pid;
-    spawn::Gate gate(std::move(event->gate));
-    auto ready = gate.wait_ready(10000);
+    return Waiting{std::move(read_end), *handle, spawn::Gate(std::move(event->gate))};
+  }
+
+  // Runs the workload; `before_go` is called while it waits.
+  Outcome run(const Json& plan, const std::function<void(Session&, pid_t)>& before_go = {}) {
+    Outcome o;
+    auto waiting = start(plan, o);
+    if (!waiting) return o;
+    auto ready = waiting->gate.wait_ready(10000);
     if (ready && *ready) {
       o.peer = **ready;
       if (before_go) before_go(*this, o.peer->pid);
-      (void)gate.go();
+      (void)waiting->gate.go();
     }
-    collect(o, *handle, read_end.get());
+    collect(o, waiting->handle, waiting->output.get());
     return o;
   }
 

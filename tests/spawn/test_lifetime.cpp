@@ -69,26 +69,17 @@ KERNEL_TEST("a running tree that ignores signals is gone within a second of the 
     set_shell(p,
               "trap '' TERM INT HUP; sleep 300 & kill -STOP $!; setsid sleep 300 & echo up; while :; do sleep 1; done");
     Session s;
-    UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
-    int out[2];
-    KREQUIRE(pipe2(out, O_CLOEXEC) == 0);
-    UniqueFd r(out[0]), w(out[1]);
-    KREQUIRE(s.watch->give_stdio(null.get(), w.get(), w.get(), false));
-    w.reset();
-    auto handle = s.client->start(json::canonical(p), H5I_SPAWN_WORKLOAD);
-    KREQUIRE(handle);
-    auto event = s.watch->next(5000);
-    KREQUIRE(event);
-    spawn::Gate gate(std::move(event->gate));
-    KREQUIRE(gate.wait_ready(5000) && gate.go());
-    auto started = gate.exec_errno(5000);
+    Outcome o;
+    auto waiting = s.start(p, o);
+    KREQUIRE(waiting);
+    KREQUIRE(waiting->gate.wait_ready(5000) && waiting->gate.go());
+    auto started = waiting->gate.exec_errno(5000);
     KCHECK(started && *started == 0);
     char buf[8];
-    KCHECK(read(r.get(), buf, sizeof buf) == 3);
+    KCHECK(read(waiting->output.get(), buf, sizeof buf) == 3);
     int64_t begin = monotonic_ns();
     KCHECK(s.watch->kill_all(H5I_OUTCOME_TIMEOUT));
-    Outcome o;
-    s.collect(o, *handle, r.get());
+    s.collect(o, waiting->handle, waiting->output.get());
     KCHECK_SAYS(monotonic_ns() - begin < 1'000'000'000, std::to_string(monotonic_ns() - begin));
     KCHECK_SAYS(o.result.status == H5I_OUTCOME_TIMEOUT, o.text());
     KCHECK(!gone_within(getpid(), 1));  // control of the helper itself
@@ -295,23 +286,14 @@ KERNEL_TEST("a signal from the core reaches the workload's group", "[spawn][life
     Json p = confined ? confined_plan(k) : without_namespaces(k);
     set_shell(p, "trap 'exit 42' USR1; echo up; while :; do sleep 0.05; done");
     Session s;
-    UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
-    int out[2];
-    KREQUIRE(pipe2(out, O_CLOEXEC) == 0);
-    UniqueFd r(out[0]), w(out[1]);
-    KREQUIRE(s.watch->give_stdio(null.get(), w.get(), w.get(), false));
-    w.reset();
-    auto handle = s.client->start(json::canonical(p), H5I_SPAWN_WORKLOAD);
-    KREQUIRE(handle);
-    auto event = s.watch->next(5000);
-    KREQUIRE(event);
-    spawn::Gate gate(std::move(event->gate));
-    KREQUIRE(gate.wait_ready(5000) && gate.go());
-    char buf[8];
-    KCHECK(read(r.get(), buf, sizeof buf) == 3);
-    KCHECK(s.watch->signal(SIGUSR1));
     Outcome o;
-    s.collect(o, *handle, r.get());
+    auto waiting = s.start(p, o);
+    KREQUIRE(waiting);
+    KREQUIRE(waiting->gate.wait_ready(5000) && waiting->gate.go());
+    char buf[8];
+    KCHECK(read(waiting->output.get(), buf, sizeof buf) == 3);
+    KCHECK(s.watch->signal(SIGUSR1));
+    s.collect(o, waiting->handle, waiting->output.get());
     KCHECK_SAYS(o.result.status == H5I_OUTCOME_EXITED && o.result.code == 42, o.text());
   }
 }
@@ -388,23 +370,15 @@ KERNEL_TEST("a gate that closes without go lets nothing run", "[spawn][gate]") {
   Json p = confined_plan(k);
   set_shell(p, "echo ran");
   Session s;
-  UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
-  int out[2];
-  KREQUIRE(pipe2(out, O_CLOEXEC) == 0);
-  UniqueFd r(out[0]), w(out[1]);
-  KREQUIRE(s.watch->give_stdio(null.get(), w.get(), w.get(), false));
-  w.reset();
-  auto handle = s.client->start(json::canonical(p), H5I_SPAWN_WORKLOAD);
-  KREQUIRE(handle);
+  Outcome o;
+  auto waiting = s.start(p, o);
+  KREQUIRE(waiting);
   {
-    auto event = s.watch->next(5000);
-    KREQUIRE(event);
-    spawn::Gate gate(std::move(event->gate));
+    spawn::Gate gate = std::move(waiting->gate);
     auto peer = gate.wait_ready(5000);
     KREQUIRE(peer && *peer);
   }
-  Outcome o;
-  s.collect(o, *handle, r.get());
+  s.collect(o, waiting->handle, waiting->output.get());
   KCHECK_SAYS(o.output.empty() && o.result.code == 125, o.text());
 }
 
