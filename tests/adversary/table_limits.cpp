@@ -10,12 +10,6 @@
 namespace h5i::adversary {
 namespace {
 
-double now() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
-}
-
 std::string fresh_mark() {
   static int n = 0;
   return "h5i-mark-" + std::to_string(getpid()) + "-" + std::to_string(n++);
@@ -69,9 +63,9 @@ std::string moods(const Place& p) {
     test::wait_for(pid, 5);
     return out;
   }
-  double begin = now();
+  double begin = test::now();
   Ran r = p.command({"/bin/sh", "-c", script}, 60);
-  double took = now() - begin;
+  double took = test::now() - begin;
   bool all_gone = gone(mark);
   end_marked(mark);
   if (!all_gone) return "lives";
@@ -82,13 +76,13 @@ std::string moods(const Place& p) {
 std::string bomb(const Place& p) {
   if (!p.inside()) return p.tries({{"fork", "40"}}).answers[0];
   std::string mark = fresh_mark();
-  double begin = now();
+  double begin = test::now();
   Ran r = p.command({"{attack}", "bomb", "30", mark}, 60);
-  double took = now() - begin;
+  double took = test::now() - begin;
   if (!gone(mark)) return "lives";
-  double spawn = now();
+  double spawn = test::now();
   p.world->host({"/bin/true"}, "/");
-  spawn = now() - spawn;
+  spawn = test::now() - spawn;
   if (r.status != 124 || r.receipt["outcome"]["reason"].string() != "run.deadline") return "status " + std::to_string(r.status) + " " + json::canonical(r.receipt["outcome"]);
   if (took > 20) return "took " + std::to_string(took) + " s";
   return spawn < 5 ? "ended by the deadline" : "the host is slow: " + std::to_string(spawn) + " s";

@@ -10,6 +10,7 @@
 
 #include "tests/adversary/world.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/text_file.hpp"
 
 using namespace h5i;
 namespace fs = std::filesystem;
@@ -17,11 +18,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr unsigned kOther = 65533;
-
-std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // An installation of its own, with the mutated library in the place of the tier's.
 class Installation {
@@ -40,12 +36,12 @@ class Installation {
       fs::remove(root_ + "/libexec/h5i/h5i-host");
       fs::copy_file(build + "/tests/adversary/mutants/h5i-host-leaky", root_ + "/libexec/h5i/h5i-host");
     }
-    std::string library = slurp(build + "/tests/adversary/mutants/tier-mutant.so");
+    std::string library = test::read_file(build + "/tests/adversary/mutants/tier-mutant.so");
     size_t at = library.find("@H5I-MUTATION@");
     REQUIRE(at != std::string::npos);
     REQUIRE(mutation.size() < 64);
     library.replace(at, 64, mutation + std::string(64 - mutation.size(), '\0'));
-    auto manifest = json::parse(slurp(out + "/lib/h5i/plugins/1/tier-process.plugin.yaml"));
+    auto manifest = json::parse(test::read_file(out + "/lib/h5i/plugins/1/tier-process.plugin.yaml"));
     REQUIRE(manifest);
     (*manifest)["sha256"] = sha256_hex(library);
     (*manifest)["size"] = library.size();

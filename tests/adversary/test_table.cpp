@@ -3,12 +3,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <sstream>
 
 #include "tests/adversary/cases.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/text_file.hpp"
 
 using namespace h5i;
 
@@ -22,11 +22,6 @@ constexpr const char* kCatalogue =
     "E01 E03 E04 E06 E07 E09 E10 E12 E13 E15 E16 E19 E21 E22 E24 "
     "F01 F03 F04 F06 F07 F09 F10 F12 F13 F15";
 constexpr size_t kMostWrittenOff = 5;
-
-std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // Words may be split over lines of the source: adjacent literals, and nothing but white space between them.
 std::string without_breaks(const std::string& text) {
@@ -45,7 +40,7 @@ std::string without_breaks(const std::string& text) {
 }
 
 bool has_test(const std::string& file, const std::string& name) {
-  std::string text = without_breaks(slurp(std::string(getenv("H5I_SOURCE_DIR")) + "/" + file));
+  std::string text = without_breaks(test::read_file(std::string(getenv("H5I_SOURCE_DIR")) + "/" + file));
   for (const char* macro : {"TEST_CASE(", "KERNEL_TEST("})
     for (size_t at = 0; (at = text.find(macro, at)) != std::string::npos; at++) {
       size_t quote = text.find_first_not_of(" \n", at + strlen(macro));
@@ -107,7 +102,7 @@ TEST_CASE("few cases are written off, each for an interface of the kernel that i
 TEST_CASE("docs/adversary.md is what the table says", "[adversary][table]") {
   std::string path = std::string(getenv("H5I_SOURCE_DIR")) + "/docs/adversary.md", text = adversary::markdown();
   if (getenv("H5I_UPDATE_GOLDENS")) std::ofstream(path, std::ios::binary) << text;
-  bool same = slurp(path) == text;
+  bool same = test::read_file(path) == text;
   INFO("H5I_UPDATE_GOLDENS=1 writes it");
   CHECK(same);
 }

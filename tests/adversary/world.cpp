@@ -26,6 +26,7 @@
 #include <sstream>
 
 #include "tests/cli/program.hpp"
+#include "tests/support/text_file.hpp"
 
 namespace h5i::adversary {
 namespace {
@@ -33,6 +34,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPath = "/usr/local/bin:/usr/bin:/bin";
+
+Ran ran(test::Ended e) {
+  Ran r;
+  r.status = e.status;
+  r.out = std::move(e.out);
+  r.err = std::move(e.err);
+  return r;
+}
 
 // One profile a line of reasoning: `attack` is what the cases are tried under, each other one grants or limits one thing.
 constexpr const char* kProfiles = R"(profiles:
@@ -184,8 +193,7 @@ void World::write(const std::string& path, const std::string& text, unsigned mod
 }
 
 std::string World::read(const std::string& path) const {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return test::read_file(path);
 }
 
 // Listeners have a backlog and nobody accepts: a connection that is made has been made.
@@ -335,12 +343,7 @@ std::string World::fill(const std::string& text, const Place& place) const {
 
 Ran World::host(const std::vector<std::string>& argv, const std::string& cwd, int timeout_s) const {
   test::Program p{.argv = argv, .env = {{"HOME", home()}, {"LANG", "C.UTF-8"}}, .path = kPath, .cwd = cwd, .uid = uid_, .timeout_s = timeout_s};
-  test::Ended e = test::run(p);
-  Ran r;
-  r.status = e.status;
-  r.out = std::move(e.out);
-  r.err = std::move(e.err);
-  return r;
+  return ran(test::run(p));
 }
 
 Ran World::h5i(std::vector<std::string> words, int timeout_s) const {
@@ -355,12 +358,7 @@ Ran World::with(const std::map<std::string, std::string>& variables, const Place
   std::map<std::string, std::string> env = variables;
   env["HOME"] = home();
   env["LANG"] = "C.UTF-8";
-  test::Ended e = test::run({.argv = words, .env = env, .path = kPath, .cwd = place.inside() ? repo() : place.work, .uid = uid_});
-  Ran r;
-  r.status = e.status;
-  r.out = std::move(e.out);
-  r.err = std::move(e.err);
-  return r;
+  return ran(test::run({.argv = words, .env = env, .path = kPath, .cwd = place.inside() ? repo() : place.work, .uid = uid_}));
 }
 
 bool World::delegated(const std::string& controller) const {

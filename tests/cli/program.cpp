@@ -21,12 +21,6 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return out;
 }
 
-double now() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
-}
-
 int decoded(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status); }
 
 [[noreturn]] void child(const Program& p, int in, int out, int err) {
@@ -45,6 +39,12 @@ int decoded(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 
 }
 
 }  // namespace
+
+double now() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
+}
 
 std::string h5i_path() {
   const char* build = getenv("H5I_BUILD_DIR");

@@ -35,6 +35,9 @@ pid_t start(const Program& p, const std::string& out, const std::string& err);
 // The exit status as in Ended; -1 after `timeout_s`, when it was killed.
 int wait_for(pid_t pid, int timeout_s);
 
+// Seconds of the monotonic clock.
+double now();
+
 // "refused: ... [id]", "  because: ...", "  see: ...": the three lines of a refusal, with this id.
 bool is_refusal(const std::string& err, const std::string& id);
 

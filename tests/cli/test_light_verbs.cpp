@@ -4,10 +4,9 @@
 
 #include "core/evidence/log.hpp"
 #include "core/session/live.hpp"
-#include "tests/cli/program.hpp"
+#include "tests/cli/fits.hpp"
 #include "tests/session/scratch.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/schema.hpp"
 
 using namespace h5i;
 using namespace h5i::test;
@@ -58,11 +57,6 @@ Json parsed(const Ended& e) {
   auto v = json::parse(e.out);
   REQUIRE(v);
   return *v;
-}
-
-void fits(const std::string& schema, const Ended& e) {
-  CAPTURE(e.out, e.err);
-  for (const std::string& error : schema_errors_of_text(schema, e.out)) FAIL_CHECK(schema << " " << error);
 }
 
 }  // namespace

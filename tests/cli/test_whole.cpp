@@ -8,38 +8,18 @@
 #include <utime.h>
 
 #include "core/cli/parse.hpp"
+#include "tests/cli/fits.hpp"
 #include "tests/cli/project.hpp"
-#include "tests/support/schema.hpp"
+#include "tests/support/lines.hpp"
 
 using namespace h5i;
 using namespace h5i::test;
 
 namespace {
 
-void fits(const std::string& schema, const Ended& e) {
-  CAPTURE(e.out, e.err);
-  for (const std::string& error : schema_errors_of_text(schema, e.out)) FAIL_CHECK(schema << " " << error);
-}
-
 std::string changed(std::string text, size_t at) {
   text[at] = text[at] == 'a' ? 'b' : 'a';
   return text;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> out;
-  for (size_t at = 0; at < text.size();) {
-    size_t end = std::min(text.find('\n', at), text.size());
-    out.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string out;
-  for (const std::string& line : lines) out += line + "\n";
-  return out;
 }
 
 }  // namespace

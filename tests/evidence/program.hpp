@@ -48,7 +48,7 @@ inline Ran run(std::vector<std::string> words, const std::string& home, const st
   }
   int st = 0;
   REQUIRE(waitpid(p, &st, 0) == p);
-  return {WIFEXITED(st) ? WEXITSTATUS(st) : -WTERMSIG(st), slurp(out), slurp(err)};
+  return {WIFEXITED(st) ? WEXITSTATUS(st) : -WTERMSIG(st), read_file(out), read_file(err)};
 }
 
 }  // namespace h5i::test

@@ -8,9 +8,11 @@
 #include <fstream>
 #include <functional>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
+
+#include "tests/support/lines.hpp"
+#include "tests/support/text_file.hpp"
 
 namespace h5i::test {
 
@@ -31,25 +33,8 @@ class Scratch {
   std::string dir_;
 };
 
-inline std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream s;
-  s << in.rdbuf();
-  return s.str();
-}
 inline void spill(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-}
-inline std::vector<std::string> lines_of(const std::string& bytes) {
-  std::vector<std::string> out;
-  std::istringstream in(bytes);
-  for (std::string l; std::getline(in, l);) out.push_back(l);
-  return out;
-}
-inline std::string joined(const std::vector<std::string>& lines) {
-  std::string out;
-  for (const auto& l : lines) out += l + "\n";
-  return out;
 }
 
 }  // namespace h5i::test

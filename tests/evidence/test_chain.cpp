@@ -20,7 +20,7 @@ std::string make_log(const std::string& path, int records) {
     r.body = json::Object{{"n", i}, {"text", "fact number " + std::to_string(i)}};
     REQUIRE(log->append(r).ok());
   }
-  return slurp(path);
+  return read_file(path);
 }
 
 ChainReport examine(const std::string& path, const std::string& bytes, std::optional<Anchor> anchor = {}) {

@@ -8,6 +8,7 @@
 #include "core/base/text.hpp"
 #include "core/evidence/log.hpp"
 #include "core/evidence/record.hpp"
+#include "tests/evidence/children.hpp"
 #include "tests/evidence/scratch.hpp"
 #include "tests/support/catch.hpp"
 
@@ -54,7 +55,7 @@ TEST_CASE("a record is canonical JSON with exactly the documented members") {
   r.session = SessionId("01abc");
   r.observer = Observer::plugin("process", PluginDigest("ff"));
   REQUIRE(log->append(r).ok());
-  std::string line = lines_of(slurp(s.path("log.jsonl")))[0];
+  std::string line = lines_of(read_file(s.path("log.jsonl")))[0];
   auto v = parse_json(line, "line");
   REQUIRE(v.ok());
   CHECK(json::canonical(*v) == line);
@@ -83,26 +84,14 @@ TEST_CASE("the log is private to its owner") {
 TEST_CASE("64 appends from 8 processes are 64 records and one chain") {
   Scratch s;
   std::string path = s.path("log.jsonl");
-  std::vector<pid_t> children;
-  for (int c = 0; c < 8; c++) {
-    pid_t p = fork();
-    REQUIRE(p >= 0);
-    if (p == 0) {
-      auto log = Log::open(path);
-      if (!log) _exit(1);
-      for (int i = 0; i < 8; i++)
-        if (!log->append(
-                note(std::to_string(c) + "/" + std::to_string(i) + std::string(static_cast<size_t>(c * 700), 'x'))))
-          _exit(2);
-      _exit(0);
-    }
-    children.push_back(p);
-  }
-  for (pid_t p : children) {
-    int st = 0;
-    REQUIRE(waitpid(p, &st, 0) == p);
-    CHECK(st == 0);
-  }
+  in_children(8, [&](int c) {
+    auto log = Log::open(path);
+    if (!log) return 1;
+    for (int i = 0; i < 8; i++)
+      if (!log->append(note(std::to_string(c) + "/" + std::to_string(i) + std::string(static_cast<size_t>(c * 700), 'x'))))
+        return 2;
+    return 0;
+  });
   auto v = verify_chain(path);
   REQUIRE(v.ok());
   CHECK(v->records == 64);
@@ -154,7 +143,7 @@ TEST_CASE("a torn last line is cut, and a record says so with its digest") {
     REQUIRE(log.ok());
     for (int i = 0; i < 3; i++) REQUIRE(log->append(note("n" + std::to_string(i))).ok());
   }
-  std::string whole = slurp(path);
+  std::string whole = read_file(path);
   // The torn part of a record, of a line longer than one read, and zeros as a power cut leaves them.
   for (std::string torn : {lines_of(whole)[2].substr(0, 40), std::string(100'000, 'z'), std::string(4096, '\0')}) {
     spill(path, whole + torn);
@@ -162,7 +151,7 @@ TEST_CASE("a torn last line is cut, and a record says so with its digest") {
     auto log = Log::open(path);
     REQUIRE(log.ok());
     CHECK(log->head().count == 4);
-    auto lines = lines_of(slurp(path));
+    auto lines = lines_of(read_file(path));
     REQUIRE(lines.size() == 4);
     auto v = parse_json(lines[3], "line");
     REQUIRE(v.ok());
@@ -262,7 +251,7 @@ TEST_CASE("a log that became shorter is not continued") {
   auto log = Log::open(s.path("log.jsonl"));
   REQUIRE(log.ok());
   REQUIRE(log->append(note("a")).ok());
-  std::string one = slurp(s.path("log.jsonl"));
+  std::string one = read_file(s.path("log.jsonl"));
   REQUIRE(log->append(note("b")).ok());
   REQUIRE(truncate(s.path("log.jsonl").c_str(), static_cast<off_t>(one.size())) == 0);
   CHECK(log->append(note("c")).error().code == Errc::LOG_TRUNCATED);
@@ -276,7 +265,7 @@ TEST_CASE("a log whose last line is no record is not continued") {
     auto log = Log::open(s.path("log.jsonl"));
     REQUIRE_FALSE(log.ok());
     CHECK(log.error().code == Errc::CORRUPT);
-    CHECK(slurp(s.path("log.jsonl")) == bad);
+    CHECK(read_file(s.path("log.jsonl")) == bad);
   }
 }
 
@@ -304,7 +293,7 @@ TEST_CASE("nothing that is appended can make the log unreadable") {
   REQUIRE(log->append(note("end")).ok());
 
   CHECK(count_records(s.path("log.jsonl")) == 3);
-  auto v = parse_json(lines_of(slurp(s.path("log.jsonl")))[0], "line");
+  auto v = parse_json(lines_of(read_file(s.path("log.jsonl")))[0], "line");
   REQUIRE(v.ok());
   CHECK((*v)["kind"].string() == "k\\xfe");
 }

@@ -315,7 +315,7 @@ TEST_CASE("ordinary build output is left alone") {
   for (const auto& entry : std::filesystem::directory_iterator(std::string(source) + "/tests/evidence/corpus")) {
     if (entry.path().extension() != ".log") continue;
     files++;
-    std::string text = slurp(entry.path());
+    std::string text = read_file(entry.path());
     int64_t t0 = monotonic_ns();
     std::string out = redact(text, &counts);
     took += monotonic_ns() - t0;

@@ -4,6 +4,7 @@
 #include "core/base/text.hpp"
 #include "core/evidence/sealing.hpp"
 #include "core/evidence/verify.hpp"
+#include "tests/evidence/children.hpp"
 #include "tests/evidence/scratch.hpp"
 #include "tests/support/catch.hpp"
 
@@ -48,12 +49,12 @@ struct Host {
   // A copy elsewhere, with its seal, after `change` was made to its lines.
   std::string copy(const std::string& log, const std::function<void(std::vector<std::string>&)>& change,
                    bool with_seal = true) {
-    auto lines = lines_of(slurp(log));
+    auto lines = lines_of(read_file(log));
     change(lines);
     static int n = 0;
     std::string to = s.path("copy" + std::to_string(n++));
     spill(to, joined(lines));
-    if (with_seal) spill(to + ".seal", slurp(log + ".seal"));
+    if (with_seal) spill(to + ".seal", read_file(log + ".seal"));
     return to;
   }
 };
@@ -67,7 +68,7 @@ TEST_CASE("a sealed log verifies with the log, its seal and the public key alone
   std::string log = h.box("a", 4);
   h.seal(log);
   std::string pub = h.s.path("host.pub");
-  spill(pub, slurp(h.state + "/keys/host.pub"));
+  spill(pub, read_file(h.state + "/keys/host.pub"));
   auto keys = accepted_keys(h.s.path("nowhere"), h.s.path("nowhere"), {pub});
   REQUIRE(keys.ok());
   auto v = verify_log({h.copy(log, keep), "", "", *keys});
@@ -85,7 +86,7 @@ TEST_CASE("every kind of tampering with a sealed copy is named by its record") {
   std::string log = h.box("a", 6), other = h.box("b", 6);
   h.seal(log);
   h.seal(other);
-  auto foreign = lines_of(slurp(other))[3];
+  auto foreign = lines_of(read_file(other))[3];
   struct Case {
     const char* name;
     std::function<void(std::vector<std::string>&)> change;
@@ -100,7 +101,7 @@ TEST_CASE("every kind of tampering with a sealed copy is named by its record") {
       {"first removed", [](auto& l) { l.erase(l.begin()); }, Errc::LOG_CHAIN, 0},
       {"two swapped", [](auto& l) { std::swap(l[1], l[4]); }, Errc::LOG_CHAIN, 1},
       {"from another box", [&](auto& l) { l[3] = foreign; }, Errc::LOG_FOREIGN, 3},
-      {"first from another box", [&](auto& l) { l[0] = lines_of(slurp(other))[0]; }, Errc::LOG_FOREIGN, 0},
+      {"first from another box", [&](auto& l) { l[0] = lines_of(read_file(other))[0]; }, Errc::LOG_FOREIGN, 0},
       {"one doubled", [](auto& l) { l.push_back(l.back()); }, Errc::LOG_CHAIN, 6},
   };
   CHECK(h.verify(h.copy(log, keep)).sealed());  // the control
@@ -137,7 +138,7 @@ TEST_CASE("rolling a log back together with its older seal is seen by the host")
   Host h;
   std::string log = h.box("a", 3);
   h.seal(log);
-  std::string old_log = slurp(log), old_seal = slurp(log + ".seal");
+  std::string old_log = read_file(log), old_seal = read_file(log + ".seal");
   append(log, 2);
   h.seal(log);
   spill(log, old_log);
@@ -169,7 +170,7 @@ TEST_CASE("a seal that was changed in any member is refused") {
   std::string log = h.box("a", 3), other = h.box("b", 5);
   h.seal(log);
   h.seal(other);
-  std::string good = slurp(log + ".seal");
+  std::string good = read_file(log + ".seal");
   for (size_t i = 0; i + 1 < good.size(); i++) {  // the newline at its end is not part of the document
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 1);
@@ -182,16 +183,16 @@ TEST_CASE("a seal that was changed in any member is refused") {
   }
   // A seal of another log of the same host, rightly signed.
   std::string copy = h.copy(log, keep);
-  spill(copy + ".seal", slurp(other + ".seal"));
+  spill(copy + ".seal", read_file(other + ".seal"));
   auto v = h.verify(copy, false);
   REQUIRE(v.error);
   CHECK(v.error->code == Errc::LOG_FOREIGN);
   // One that a stranger signed.
   Host stranger;
   std::string theirs = stranger.s.path("log.jsonl");
-  spill(theirs, slurp(log));
+  spill(theirs, read_file(log));
   stranger.seal(theirs);
-  spill(copy + ".seal", slurp(theirs + ".seal"));
+  spill(copy + ".seal", read_file(theirs + ".seal"));
   v = h.verify(copy, false);
   REQUIRE(v.error);
   CHECK(v.error->code == Errc::KEY_UNTRUSTED);
@@ -210,18 +211,18 @@ TEST_CASE("a log that was changed since its last seal is not sealed again") {
     std::string log = h.box("box" + std::to_string(kind), 4);
     h.seal(log);
     append(log, 2);
-    auto lines = lines_of(slurp(log));
+    auto lines = lines_of(read_file(log));
     if (kind == 0) lines[5][12] ^= 1, lines[4][12] ^= 1;  // in the part that is not sealed yet
     if (kind == 1) lines.resize(3);                       // shorter than the seal
     if (kind == 2) lines[3][12] ^= 1;                     // the sealed head itself
     if (kind == 3) std::swap(lines[4], lines[5]);
-    if (kind == 4) lines = lines_of(slurp(h.box("other", 9)));  // another log altogether
+    if (kind == 4) lines = lines_of(read_file(h.box("other", 9)));  // another log altogether
     spill(log, joined(lines));
-    std::string before = slurp(log + ".seal");
+    std::string before = read_file(log + ".seal");
     auto r = seal_log(log, h.state);
     INFO(kind);
     CHECK_FALSE(r.ok());
-    CHECK(slurp(log + ".seal") == before);
+    CHECK(read_file(log + ".seal") == before);
   }
 }
 
@@ -229,35 +230,24 @@ TEST_CASE("many that seal while others append never leave an older seal") {
   Host h;
   std::string log = h.box("a", 1);
   h.seal(log);
-  std::vector<pid_t> children;
-  for (int c = 0; c < 8; c++) {
-    pid_t p = fork();
-    REQUIRE(p >= 0);
-    if (p == 0) {
-      uint64_t last = 0;
-      for (int i = 0; i < 6; i++) {
-        if (c % 2) {
-          auto l = Log::open(log);
-          Record r;
-          r.kind = "note";
-          if (!l || !l->append(r)) _exit(1);
-        }
-        auto sealed = seal_log(log, h.state);
-        if (!sealed) _exit(2);
-        if (sealed->seal.count < last) _exit(3);
-        last = sealed->seal.count;
-        auto seen = read_seal(log + ".seal");
-        if (!seen || seen->count < last) _exit(4);
+  in_children(8, [&](int c) {
+    uint64_t last = 0;
+    for (int i = 0; i < 6; i++) {
+      if (c % 2) {
+        auto l = Log::open(log);
+        Record r;
+        r.kind = "note";
+        if (!l || !l->append(r)) return 1;
       }
-      _exit(0);
+      auto sealed = seal_log(log, h.state);
+      if (!sealed) return 2;
+      if (sealed->seal.count < last) return 3;
+      last = sealed->seal.count;
+      auto seen = read_seal(log + ".seal");
+      if (!seen || seen->count < last) return 4;
     }
-    children.push_back(p);
-  }
-  for (pid_t p : children) {
-    int st = 0;
-    REQUIRE(waitpid(p, &st, 0) == p);
-    CHECK(st == 0);
-  }
+    return 0;
+  });
   auto v = h.verify(log);
   CHECK(v.sealed());
   CHECK(v.chain.head.count == 25);
@@ -344,7 +334,7 @@ TEST_CASE("after a rotation old seals verify and new ones use the new key") {
   h.seal(a);
   CHECK(h.verify(a).key_from == "this host");
   CHECK(published_head(a, h.state)->public_key_bytes == fresh->public_key().pem());
-  CHECK(published_head(a, h.state)->seal_bytes == slurp(a + ".seal"));
+  CHECK(published_head(a, h.state)->seal_bytes == read_file(a + ".seal"));
 }
 
 TEST_CASE("trust is given and taken by key") {
@@ -352,7 +342,7 @@ TEST_CASE("trust is given and taken by key") {
   std::string log = theirs.box("a", 2);
   theirs.seal(log);
   CHECK(mine.verify(log).error->code == Errc::KEY_UNTRUSTED);
-  auto key = PublicKey::from_pem(slurp(theirs.state + "/keys/host.pub"));
+  auto key = PublicKey::from_pem(read_file(theirs.state + "/keys/host.pub"));
   REQUIRE(key.ok());
   TrustStore store(mine.config);
   CHECK(*store.add(*key));

@@ -116,8 +116,8 @@ TEST_CASE("log verify names the first bad record of a changed copy") {
   World w;
   std::string log = w.add_box("fix", 6), other = w.add_box("other", 6);
   REQUIRE(w.h5i({"log", "seal", "fix"}).status == 0);
-  auto lines = lines_of(slurp(log));
-  std::string foreign = lines_of(slurp(other))[2];
+  auto lines = lines_of(read_file(log));
+  std::string foreign = lines_of(read_file(other))[2];
   struct Case {
     std::function<void(std::vector<std::string>&)> change;
     const char* id;
@@ -133,7 +133,7 @@ TEST_CASE("log verify names the first bad record of a changed copy") {
     spill(copy, joined(changed));
     for (bool with_seal : {true, false}) {
       std::filesystem::remove(copy + ".seal");
-      if (with_seal) spill(copy + ".seal", slurp(log + ".seal"));
+      if (with_seal) spill(copy + ".seal", read_file(log + ".seal"));
       Json v = w.json_of("log-verify", {"log", "verify", copy}, 1);
       CHECK(v["error"]["id"].string() == c.id);
       CHECK(v["first_bad"].integer(-1) == c.index);
@@ -145,8 +145,8 @@ TEST_CASE("log verify names the first bad record of a changed copy") {
   }
   // The box's log exchanged whole for another box's, which is sealed as well.
   REQUIRE(w.h5i({"log", "seal", "other"}).status == 0);
-  spill(log, slurp(other));
-  spill(log + ".seal", slurp(other + ".seal"));
+  spill(log, read_file(other));
+  spill(log + ".seal", read_file(other + ".seal"));
   CHECK(w.json_of("log-verify", {"log", "verify", "fix"}, 1)["error"]["id"].string() == "log.foreign-record");
 }
 
@@ -156,9 +156,9 @@ TEST_CASE("a log verifies elsewhere with the public key, and not without") {
   REQUIRE(w.h5i({"log", "seal", "fix"}).status == 0);
   std::string key = w.json_of("key-show", {"key", "show"}, 0)["path"].string();
   std::string copy = away.s.path("copy.jsonl"), pub = away.s.path("host.pub");
-  spill(copy, slurp(log));
-  spill(copy + ".seal", slurp(log + ".seal"));
-  spill(pub, slurp(key));
+  spill(copy, read_file(log));
+  spill(copy + ".seal", read_file(log + ".seal"));
+  spill(pub, read_file(key));
   CHECK(away.json_of("log-verify", {"log", "verify", copy}, 1)["error"]["id"].string() == "key.untrusted");
   CHECK(away.json_of("log-verify", {"log", "verify", copy, "--key", pub}, 0)["seal"]["key_from"].string() == pub);
   std::string id = away.json_of("key-trust", {"key", "trust", pub}, 0)["key"].string();
@@ -201,7 +201,7 @@ TEST_CASE("log show lists, filters and survives what a log may hold") {
   CHECK(last["records"].array().size() == 2);
   CHECK(last["omitted"].integer() == 3);
   CHECK(w.json_of("log-show", {"log", "show", log, "--raw", "1"}, 0)["records"].array().size() == 1);
-  CHECK(w.h5i({"log", "show", "fix", "--raw", "2"}).out == lines_of(slurp(log))[2] + "\n");
+  CHECK(w.h5i({"log", "show", "fix", "--raw", "2"}).out == lines_of(read_file(log))[2] + "\n");
   CHECK(w.json_of("log-show", {"log", "show", "fix", "--raw", "9"}, 1)["error"]["id"].string() == "not-found");
   CHECK(w.h5i({"log", "show", "fix", "--last", "0"}).status == 2);
   CHECK(w.json_of("log-show", {"log", "show", "absent"}, 1)["error"]["id"].string() == "box.not-found");
@@ -209,7 +209,7 @@ TEST_CASE("log show lists, filters and survives what a log may hold") {
   CHECK(w.json_of("log-show", {"log", "show", w.s.path("empty.jsonl")}, 0)["records"].array().empty());
 
   std::string hostile = w.s.path("hostile.jsonl");
-  spill(hostile, lines_of(slurp(log))[0] + "\n\x1b]52;c;aGk=\a\x1b[2K\rOK\x9b\n" + std::string(5 * kMaxLine, 'x') +
+  spill(hostile, lines_of(read_file(log))[0] + "\n\x1b]52;c;aGk=\a\x1b[2K\rOK\x9b\n" + std::string(5 * kMaxLine, 'x') +
                      "\n{}\n" + std::string(100, '[') + "\n\n" + std::string("\0\xff", 2) + "\ntorn");
   Ran r = w.h5i({"log", "show", hostile});
   CHECK(r.status == 1);
@@ -226,9 +226,9 @@ TEST_CASE("records and seals on disk keep their schemas") {
   World w;
   std::string log = w.add_box("fix", 3);
   REQUIRE(w.h5i({"log", "seal", "fix"}).status == 0);
-  for (const std::string& line : lines_of(slurp(log)))
+  for (const std::string& line : lines_of(read_file(log)))
     CHECK(schema_errors_of_text("record", line + "\n") == std::vector<std::string>{});
-  CHECK(schema_errors_of_text("seal", slurp(log + ".seal")) == std::vector<std::string>{});
+  CHECK(schema_errors_of_text("seal", read_file(log + ".seal")) == std::vector<std::string>{});
 }
 
 TEST_CASE("the head is sealed by a process that nobody waits for, however many run at once") {
@@ -268,8 +268,8 @@ TEST_CASE("a verifier that was written from the documentation alone agrees") {
     CHECK(good.status == 0);
     CHECK(good.out == "verified, 6 records, end proven\n");
   }
-  auto lines = lines_of(slurp(log));
-  std::string foreign = lines_of(slurp(other))[3];
+  auto lines = lines_of(read_file(log));
+  std::string foreign = lines_of(read_file(other))[3];
   std::function<void(std::vector<std::string>&)> changes[] = {
       [](auto& l) { l[5][20] ^= 1; },   [](auto& l) { l.pop_back(); }, [](auto& l) { std::swap(l[1], l[2]); },
       [&](auto& l) { l[3] = foreign; }, [](auto& l) { l[4] += " "; },  [](auto& l) { l.push_back(l.back()); }};
@@ -278,15 +278,15 @@ TEST_CASE("a verifier that was written from the documentation alone agrees") {
     change(changed);
     std::string copy = w.s.path("copy.jsonl");
     spill(copy, joined(changed));
-    spill(copy + ".seal", slurp(log + ".seal"));
+    spill(copy + ".seal", read_file(log + ".seal"));
     Ran theirs = verify(copy), ours = w.h5i({"log", "verify", copy});
     INFO(theirs.out << ours.err);
     CHECK(theirs.status == 1);
     CHECK(ours.status == 1);
   }
   if (good.status != 3) {
-    std::string seal = slurp(log + ".seal"), copy = w.s.path("copy.jsonl");
-    spill(copy, slurp(log));
+    std::string seal = read_file(log + ".seal"), copy = w.s.path("copy.jsonl");
+    spill(copy, read_file(log));
     seal.replace(seal.find("\"time\":\"2"), 9, "\"time\":\"3");
     spill(copy + ".seal", seal);
     CHECK(verify(copy).status == 1);

@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "core/os/beneath.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/text_file.hpp"
 
 namespace h5i::test {
 
@@ -42,12 +42,6 @@ inline void write_file(const std::string& path, const std::string& bytes, mode_t
   out.close();
   REQUIRE(out.good());
   REQUIRE(chmod(path.c_str(), mode) == 0);
-}
-inline std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream s;
-  s << in.rdbuf();
-  return s.str();
 }
 inline bool exists(const std::string& path) {
   struct stat st{};

@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "core/base/sha256.hpp"
 #include "core/plugin/client.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/text_file.hpp"
 
 namespace h5i::fixture {
 
@@ -21,8 +20,7 @@ inline std::string build_dir() {
 }
 
 inline std::string library_bytes(const std::string& act) {
-  std::ifstream in(build_dir() + "/tests/host/plugins/tier-fixture.so", std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  std::string bytes = test::read_file(build_dir() + "/tests/host/plugins/tier-fixture.so");
   size_t at = bytes.find("@H5I-FIXTURE-ACT@");
   REQUIRE(at != std::string::npos);
   REQUIRE(act.size() < 64);

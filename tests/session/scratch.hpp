@@ -6,10 +6,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 
 #include "core/session/box.hpp"
+#include "tests/support/text_file.hpp"
 
 namespace h5i::test {
 
@@ -35,12 +35,6 @@ class Scratch {
 inline void write_file(const std::string& path, const std::string& text) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream(path, std::ios::binary) << text;
-}
-inline std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
 }
 // What find_repository takes for a git directory.
 inline void make_git_directory(const std::string& path) {

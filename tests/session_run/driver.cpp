@@ -1,19 +1,15 @@
 // What `box run` does around run_in_box, without the command line: driver BOX_DIR OPTIONS.json, the report on descriptor 9.
 #include <unistd.h>
 
-#include <fstream>
-#include <iterator>
-
 #include "core/session/receipt.hpp"
 #include "core/session/run.hpp"
+#include "tests/support/text_file.hpp"
 
 using namespace h5i;
 
 int main(int argc, char** argv) {
   if (argc != 3) return 99;
-  std::ifstream in(argv[2]);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  auto o = parse_json(text, "options");
+  auto o = parse_json(test::read_file(argv[2]), "options");
   if (!o) return 99;
   session::BoxEntry box;
   box.name = {"human", "test"};

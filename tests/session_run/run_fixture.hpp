@@ -12,20 +12,17 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 
 #include "core/evidence/log.hpp"
 #include "core/session/box.hpp"
 #include "tests/host/fixture.hpp"
+#include "tests/support/text_file.hpp"
 
 namespace h5i::fixture {
 
 namespace fs = std::filesystem;
 
-inline std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+using test::read_file;
 inline void spill(const std::string& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out << text;
@@ -66,7 +63,7 @@ class Sandbox {
   void set_act(const std::string& act) {
     std::string bytes = library_bytes(act), dir = root + "/lib/h5i/plugins/1/";
     spill(dir + "tier-fixture.so", bytes);
-    auto manifest = json::parse(slurp(build_dir() + "/tests/host/plugins/tier-fixture.plugin.yaml"));
+    auto manifest = json::parse(read_file(build_dir() + "/tests/host/plugins/tier-fixture.plugin.yaml"));
     REQUIRE(manifest);
     (*manifest)["sha256"] = sha256_hex(bytes);
     (*manifest)["size"] = bytes.size();
@@ -210,7 +207,7 @@ class Sandbox {
       if (pid <= 0 || pid == getpid()) continue;
       std::string p = "/proc/" + std::to_string(pid);
       try {  // a process that ends while it is read fails the read, and is none
-        if (slurp(p + "/cmdline").find(root) != std::string::npos || slurp(p + "/environ").find(root) != std::string::npos) n++;
+        if (read_file(p + "/cmdline").find(root) != std::string::npos || read_file(p + "/environ").find(root) != std::string::npos) n++;
       } catch (const std::exception&) {
       }
     }

@@ -112,12 +112,12 @@ TEST_CASE("what is refused before anything runs leaves a run-refused record with
       {"no command", [](Sandbox&) {}, {}, "box.command-missing", 2},
       {"not UTF-8", [](Sandbox&) {}, {"echo", "\\xff"}, "", 0},  // the control of the next: plain text runs
       {"policy changed", [](Sandbox& s) {
-         std::string p = slurp(s.box() + "/policy.resolved.json");
+         std::string p = read_file(s.box() + "/policy.resolved.json");
          p.replace(p.find("\"host\""), 6, "\"deny\"");
          spill(s.box() + "/policy.resolved.json", p);
        }, {"true"}, "policy.digest-mismatch", 125},
       {"plugin changed", [](Sandbox& s) {
-         std::string path = s.root + "/lib/h5i/plugins/1/tier-fixture.so", b = slurp(path);
+         std::string path = s.root + "/lib/h5i/plugins/1/tier-fixture.so", b = read_file(path);
          b[b.size() / 2] = static_cast<char>(b[b.size() / 2] ^ 1);
          spill(path, b);
        }, {"true"}, "plugin.digest", 125},
@@ -206,7 +206,7 @@ TEST_CASE("what the spawner saw decides the outcome, and a plugin that says some
   Sandbox s("run:after-second");
   Ran r = s.run(sh("echo x >> ran"));
   agrees(s, r, 0);
-  CHECK(slurp(s.box() + "/work/ran") == "x\n");
+  CHECK(read_file(s.box() + "/work/ran") == "x\n");
 }
 
 TEST_CASE("the deadline kills every process of the box and is 124") {
@@ -291,7 +291,7 @@ TEST_CASE("a credential in output and arguments is redacted before it is shown o
   agrees(s, r, 0);
   CHECK(r.out.find(token) == std::string::npos);
   CHECK(r.out.find("token") == 0);
-  CHECK(slurp(s.box() + "/log.jsonl").find(token) == std::string::npos);
+  CHECK(read_file(s.box() + "/log.jsonl").find(token) == std::string::npos);
   auto blob = evidence::get_blob(s.box() + "/blobs", r.receipt()["output"]["stdout"]["sha256"].string(), 1 << 20);
   REQUIRE(blob);
   CHECK(blob->find(token) == std::string::npos);
@@ -339,9 +339,9 @@ TEST_CASE("what the box staged is taken as box-claimed, within limits, and nothi
   CHECK(claimed[0]["observer"].string() == "box");
   CHECK(claimed[0]["body"]["name"].string() == "z.json");
   CHECK(s.records("spool-refused").size() == 7);  // a and hard are one file with two names
-  CHECK(slurp(s.box() + "/log.jsonl").find("\"secret\"") == std::string::npos);
+  CHECK(read_file(s.box() + "/log.jsonl").find("\"secret\"") == std::string::npos);
   CHECK(fs::is_empty(spool));
-  CHECK(slurp(s.root + "/secret") == "{\"secret\":true}");
+  CHECK(read_file(s.root + "/secret") == "{\"secret\":true}");
 
   r = s.run(sh("cd $H5I_SPOOL; i=0; while [ $i -lt 250 ]; do echo '{}' > $i; i=$((i+1)); done"));
   agrees(s, r, 0);
@@ -402,7 +402,7 @@ TEST_CASE("whichever process of ours is killed, the run says so, nothing of the 
       Ran r = s.run(sh("sleep 66 & sleep 66 & echo up; wait"), json::Object{}, [&](pid_t) {
         pid_t pid = 0;
         for (int i = 0; i < 200 && pid == 0; i++, usleep(50000)) {
-          auto live = json::parse(slurp(s.box() + "/live.json"));
+          auto live = json::parse(read_file(s.box() + "/live.json"));
           if (live)
             for (const Json& p : (*live)["processes"].array())
               if (p["role"].string() == role) pid = static_cast<pid_t>(p["pid"].integer());

@@ -1,14 +1,16 @@
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 
 #include "limits.hpp"
 #include "plan.hpp"
+#include "tests/support/text_file.hpp"
 #include "tests/tiers/fake_host.hpp"
+#include "tests/tiers/not_enforced.hpp"
 #include "tests/tiers/sample_request.hpp"
 
 using namespace h5i;
 using namespace h5i::tests;
+using test::reason;
 
 namespace {
 
@@ -32,13 +34,6 @@ json::Value planned(const json::Value& request, const tier_process::HostFacts& f
   return p->document;
 }
 
-// The reason of a field in not_enforced, or empty.
-std::string reason(const json::Value& plan, std::string_view field) {
-  for (const json::Value& n : plan["not_enforced"].array())
-    if (n["field"].string() == field) return n["reason"].string();
-  return {};
-}
-
 const json::Value* rlimit(const json::Value& plan, std::string_view name) {
   for (const json::Value& r : plan["rlimits"].array())
     if (r["name"].string() == name) return &r;
@@ -54,8 +49,7 @@ void check_golden(const std::string& name, json::Value plan) {
   std::string path = std::string(source ? source : ".") + "/tests/tiers/golden/" + name;
   std::string text = json::pretty(plan) + "\n";
   if (getenv("H5I_UPDATE_GOLDENS") != nullptr) std::ofstream(path) << text;
-  std::ifstream file(path);
-  CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == text);
+  CHECK(test::read_file(path) == text);
 }
 
 }  // namespace

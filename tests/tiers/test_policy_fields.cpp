@@ -6,7 +6,9 @@
 #include <set>
 
 #include "plugins/tier-workspace/plan.hpp"
+#include "tests/support/text_file.hpp"
 #include "tests/tiers/box.hpp"
+#include "tests/tiers/not_enforced.hpp"
 
 using namespace h5i;
 using namespace h5i::test;
@@ -15,20 +17,9 @@ namespace {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-std::string slurp(const std::string& path) {
-  std::ifstream f(path);
-  return std::string(std::istreambuf_iterator<char>(f), {});
-}
 bool exists(const std::string& path) {
   struct stat s;
   return lstat(path.c_str(), &s) == 0;
-}
-
-// The reason of a field in a plan's not_enforced; empty when it is not listed.
-std::string reason(const json::Value& plan, std::string_view field) {
-  for (const json::Value& n : plan["not_enforced"].array())
-    if (n["field"].string() == field) return n["reason"].string();
-  return {};
 }
 
 // A service on the host's loopback.
@@ -98,11 +89,11 @@ KERNEL_TEST(
   Outcome o = box.shell("echo made > made; mkdir d; echo x > " + k.dir() + "/shared/new; echo x > " + file +
                         "; chmod 600 " + file + "; touch -d 2001-01-01 " + file +
                         "; echo x > /usr/new; echo x > /new; mv " + file + " .; ln " + file + " l");
-  KCHECK_SAYS(slurp(box.work() + "/made") == "made\n", o.text());
+  KCHECK_SAYS(read_file(box.work() + "/made") == "made\n", o.text());
   struct stat s {};
   KCHECK(stat((box.work() + "/made").c_str(), &s) == 0 && s.st_uid == k.who().uid && s.st_gid == k.who().gid);
   KCHECK(stat((box.work() + "/d").c_str(), &s) == 0 && s.st_uid == k.who().uid);
-  KCHECK_SAYS(!exists(k.dir() + "/shared/new") && slurp(file) == "x" && exists(file), o.output);
+  KCHECK_SAYS(!exists(k.dir() + "/shared/new") && read_file(file) == "x" && exists(file), o.output);
   KCHECK(stat(file.c_str(), &s) == 0 && (s.st_mode & 0777) == 0666 && s.st_mtime > 1000000000);
   size_t refused = 0;
   for (size_t at = 0; (at = o.output.find("Read-only file system", at)) != std::string::npos; at++) refused++;
@@ -112,7 +103,7 @@ KERNEL_TEST(
   if (k.root()) chown(file.c_str(), 0, 0);
   if (k.root()) chown((k.dir() + "/shared").c_str(), 0, 0);
   Outcome granted = box.shell("echo y > " + k.dir() + "/shared/new && echo y > " + file + " && chmod 600 " + file);
-  KCHECK_SAYS(granted.ok() && slurp(file) == "y\n", granted.text());
+  KCHECK_SAYS(granted.ok() && read_file(file) == "y\n", granted.text());
 }
 
 KERNEL_TEST("fs.deny: a denied name cannot be read, replaced, renamed, linked, or reached another way",
@@ -131,8 +122,8 @@ KERNEL_TEST("fs.deny: a denied name cannot be read, replaced, renamed, linked, o
       "echo new > .env; echo x > t; mv t .env; mv a a2; mv a/b a/b2; rm -rf a; cp a/b/secret c;"
       "echo new > later/name; mv later l2; rm -rf later; chmod 777 .env; cat .env; exit 0");
   KCHECK_SAYS(!has(o.output, "S3CRET"), o.output);
-  KCHECK(slurp(box.work() + "/.env") == "S3CRET");
-  KCHECK(slurp(box.work() + "/a/b/secret") == "S3CRET");
+  KCHECK(read_file(box.work() + "/.env") == "S3CRET");
+  KCHECK(read_file(box.work() + "/a/b/secret") == "S3CRET");
   KCHECK(!exists(box.work() + "/later/name") && !exists(box.work() + "/later"));  // the placeholder is gone again
   KCHECK(!exists(box.work() + "/l2") && !exists(box.work() + "/a2") && !exists(box.work() + "/e2") &&
          !exists(box.work() + "/h"));
@@ -320,8 +311,7 @@ TEST_CASE("every field of a policy is tried, declared, refused, or the core's, a
       {"resources.output", 'C', 'C'}, {"env.pass", 'T', 'C'},
       {"env.set", 'T', 'C'},          {"tools", 'C', 'C'},
   };
-  std::ifstream source(std::string(getenv("H5I_SOURCE_DIR")) + "/tests/tiers/test_policy_fields.cpp");
-  std::string text(std::istreambuf_iterator<char>(source), {});
+  std::string text = read_file(std::string(getenv("H5I_SOURCE_DIR")) + "/tests/tiers/test_policy_fields.cpp");
   auto request = json::parse(
       R"({"schema":"h5i.run/1","policy":{"profile":{"net":{}}},"ids":{"uid":1,"gid":1},"paths":{"work":"/w"}})");
   auto workspace = tier_workspace::build_plan(*request, {true});
