@@ -133,7 +133,7 @@ std::string_view this_platform() {
 Result<void> check_manifest(const Json& manifest, std::string_view what) {
   if (!manifest.is_object()) return bad(what, "document", "a map");
   for (const auto& [key, value] : manifest.object())
-    if (std::none_of(std::begin(kFields), std::end(kFields), [&](const Field& f) { return f.key == key; }))
+    if (std::none_of(std::begin(kFields), std::end(kFields), [&name = key](const Field& f) { return f.key == name; }))
       return make_error(Errc::PLUGIN_MANIFEST, std::string(what) + " is not a valid manifest", "unknown key " + key);
   for (const Field& field : kFields) {
     const Json* value = manifest.object().find(field.key);
