@@ -41,17 +41,27 @@ struct ExactMatcher::View {
   std::vector<uint32_t> from, to;  // in the text, of each byte
   size_t hold;                     // an escape that is not whole yet begins here
   bool decoded = false;
+  std::string_view text;
+  struct Dropped {
+    size_t begin, end;  // in the text
+    size_t at;          // in the bytes, what follows it
+  };
+  std::vector<Dropped> dropped;
 
-  // `drop`: terminal sequences are taken out. A value may begin with what would be the last letter of one, so both are
-  // looked at.
-  View(std::string_view t, Mode mode, bool drop, bool final) : hold(t.size()) {
+  // `drop`: terminal sequences are taken out.
+  View(std::string_view t, Mode mode, bool drop, bool final) : hold(t.size()), text(t) {
     bytes.reserve(t.size());
     from.reserve(t.size());
     to.reserve(t.size());
     bool line_begins = false;
     for (size_t i = 0; i < t.size();) {
       Escape e = mode == PERCENT ? percent_escape(t, i) : mode == ESCAPES ? backslash_escape(t, i) : Escape{};
-      if (drop && e.length == 0 && !e.incomplete) e = terminal_sequence(t, i);
+      if (drop && e.length == 0 && !e.incomplete) {
+        e = terminal_sequence(t, i);
+        char escape = mode == PERCENT ? '%' : '\\';
+        if (mode != PLAIN && t.substr(i, e.length).find(escape) != std::string_view::npos) e = {};  // one begins in it
+        if (e.length > 0) dropped.push_back({i, i + e.length, bytes.size()});
+      }
       if (e.incomplete && !final) {
         hold = i;
         return;
@@ -135,6 +145,22 @@ void ExactMatcher::add(std::string bytes, const char* rule, bool plain) {
   patterns_.push_back(std::move(p));
 }
 
+// A value may begin inside of what was taken out for a terminal sequence, most likely with its last letter.
+void ExactMatcher::match_from_dropped(const View& v, const char* rule_of_plain, bool only_plain, Sightings& out) const {
+  std::string_view bytes = v.bytes;
+  for (const View::Dropped& d : v.dropped)
+    for (size_t begin = d.begin; begin < d.end; begin++)
+      for (const Pattern& p : patterns_) {
+        std::string_view head = v.text.substr(begin, d.end - begin), rest = bytes.substr(d.at), whole = p.bytes;
+        if ((only_plain && !p.plain) || head.size() >= whole.size() || !whole.starts_with(head)) continue;
+        whole.remove_prefix(head.size());
+        if (rest.starts_with(whole))
+          out.found.push_back({begin, begin, v.to[d.at + whole.size() - 1], p.plain ? rule_of_plain : p.rule});
+        else if (whole.starts_with(rest))
+          out.hold = std::min(out.hold, begin);
+      }
+}
+
 void ExactMatcher::match_view(const View& v, const char* rule_of_plain, bool only_plain, Sightings& out) const {
   const std::string& t = v.bytes;
   for (const Pattern& p : patterns_) {
@@ -168,6 +194,7 @@ void ExactMatcher::match_view(const View& v, const char* rule_of_plain, bool onl
     if (k > 0) out.hold = std::min<size_t>(out.hold, v.from[t.size() - k]);
   }
   out.hold = std::min(out.hold, v.hold);
+  match_from_dropped(v, rule_of_plain, only_plain, out);
 }
 
 Sightings ExactMatcher::match(std::string_view text, bool final) const {

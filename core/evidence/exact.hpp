@@ -30,6 +30,7 @@ class ExactMatcher {
   struct View;
   void add(std::string bytes, const char* rule, bool plain);
   void add_value(std::string_view value);
+  void match_from_dropped(const View& v, const char* rule_of_plain, bool only_plain, Sightings& out) const;
   void match_view(const View& v, const char* rule_of_plain, bool only_plain, Sightings& out) const;
 
   std::vector<Pattern> patterns_;

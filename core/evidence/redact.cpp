@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kMarker = "‹redacted›";
 constexpr size_t kLazyFrom = 128;  // with this much undecided, a few more characters of it are not worth a look
 constexpr size_t kLazyStep = 32;
+constexpr size_t kNeighbours = 34;  // a zero byte, a terminal sequence of the longest kind, the character before
 
 // The text as patterns see it: without terminal sequences and the zero bytes of UTF-16. Empty `from` means unchanged.
 struct Plain {
@@ -95,7 +96,8 @@ struct Redactor::Impl {
   char character_before(size_t i) const {
     size_t esc = buffer.rfind('\x1b', i - 1);
     if (esc != std::string::npos && esc + colour_sequence(buffer, esc).length == i) return 0;
-    return buffer[i - 1] == '\0' && i > 1 ? buffer[i - 2] : buffer[i - 1];
+    if (buffer[i - 1] != '\0') return buffer[i - 1];
+    return i > 1 ? buffer[i - 2] : state.before;  // half a character: the other half may be gone from the buffer already
   }
 
   std::string step(bool final) {
@@ -114,7 +116,15 @@ struct Redactor::Impl {
     if (buffer.size() - show > kHold / 2) show = again = let_go(all.found, undecided);
     for (const Sighting& s : all.found)
       if (s.begin >= show && s.end > shown) again = std::min(again, s.context);
+    again = with_neighbours(all.found, again);
     return emit(all.found, std::max(show, shown), std::min(again, std::max(show, shown)));
+  }
+
+  // Whether a zero byte is half a character shows by what stands on both sides of it, so that stays in the buffer.
+  size_t with_neighbours(const std::vector<Sighting>& found, size_t again) const {
+    bool swallowing = std::any_of(found.begin(), found.end(), [&](const Sighting& s) { return s.end == again && s.after != Swallow::NONE; });
+    bool zero = (again > 0 && buffer[again - 1] == '\0') || (again < buffer.size() && buffer[again] == '\0');
+    return zero && !swallowing ? again - std::min(again, kNeighbours) : again;
   }
 
   // More would be held back than is promised: something pretends to be undecided for ever. A token that is still open
