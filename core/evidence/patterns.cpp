@@ -224,6 +224,7 @@ class Scanner {
         case Verdict::MORE:
           out_.look_again = i;
           out_.hold = std::min(out_.hold, undecided_);
+          hold_from(i + 1);
           break;
         case Verdict::YES:
           i = finish(s);
@@ -234,6 +235,17 @@ class Scanner {
   }
 
  private:
+  // What is undecided may be shown, but not what begins inside of it and is a secret by itself.
+  void hold_from(size_t i) {
+    for (; i < out_.hold; i++) {
+      if (i + 1 < t_.size() && !beginnings().may(t_[i], t_[i + 1])) continue;
+      Sighting s;
+      undecided_ = t_.size();
+      Verdict v = at(i, s);
+      if (v != Verdict::NO) out_.hold = std::min(out_.hold, v == Verdict::YES ? s.begin : undecided_);
+    }
+  }
+
   size_t resume() {
     if (state_.swallow == Swallow::NONE) return 0;
     Sighting s;
