@@ -142,6 +142,7 @@ void ExactMatcher::add(std::string bytes, const char* rule, bool plain) {
     if (p.bytes[i] == p.bytes[k]) k++;
     p.prefix[i] = static_cast<uint32_t>(k);
   }
+  begins_.set(static_cast<unsigned char>(p.bytes[0]));
   patterns_.push_back(std::move(p));
 }
 
@@ -149,7 +150,8 @@ void ExactMatcher::add(std::string bytes, const char* rule, bool plain) {
 void ExactMatcher::match_from_dropped(const View& v, const char* rule_of_plain, bool only_plain, Sightings& out) const {
   std::string_view bytes = v.bytes;
   for (const View::Dropped& d : v.dropped)
-    for (size_t begin = d.begin; begin < d.end; begin++)
+    for (size_t begin = d.begin; begin < d.end; begin++) {
+      if (!begins_[static_cast<unsigned char>(v.text[begin])]) continue;
       for (const Pattern& p : patterns_) {
         std::string_view head = v.text.substr(begin, d.end - begin), rest = bytes.substr(d.at), whole = p.bytes;
         if ((only_plain && !p.plain) || head.size() >= whole.size() || !whole.starts_with(head)) continue;
@@ -159,6 +161,7 @@ void ExactMatcher::match_from_dropped(const View& v, const char* rule_of_plain, 
         else if (whole.starts_with(rest))
           out.hold = std::min(out.hold, begin);
       }
+    }
 }
 
 void ExactMatcher::match_view(const View& v, const char* rule_of_plain, bool only_plain, Sightings& out) const {

@@ -1,6 +1,7 @@
 // Known secrets in a text: as they are, in base64 at any alignment, in hexadecimal, with percent or JSON escapes; also
 // across line breaks, terminal sequences and the zero bytes of UTF-16.
 #pragma once
+#include <bitset>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,7 @@ class ExactMatcher {
   void match_view(const View& v, const char* rule_of_plain, bool only_plain, Sightings& out) const;
 
   std::vector<Pattern> patterns_;
+  std::bitset<256> begins_;  // the first bytes of all patterns
   size_t too_short_ = 0;
 };
 

@@ -95,7 +95,7 @@ class Bare {
 // What lasts of a run is there before any kill: everything that a later round adds is left over.
 class Box {
  public:
-  explicit Box(const Setting& s) : s_(s), p_(s.uid) {
+  explicit Box(const Setting& s) : p_(s.uid) {
     if (s.bare) bare_.emplace();
     p_.create("fix", s.tier);
     cold_ = whole_run(true);
@@ -157,7 +157,6 @@ class Box {
     return seconds_now() - begun;
   }
 
-  Setting s_;
   Project p_;
   std::optional<Bare> bare_;
   double cold_ = 0, warm_ = 0;
