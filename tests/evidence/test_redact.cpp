@@ -8,6 +8,7 @@
 #include "tests/evidence/planted.hpp"
 #include "tests/evidence/scratch.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/slower.hpp"
 
 using namespace h5i;
 using namespace h5i::evidence;
@@ -284,11 +285,6 @@ TEST_CASE("time is linear in the text, whatever the text") {
     if (once > worst) worst = once, worst_unit = u;
     worst_bytes = std::max(worst_bytes, bytes);
     INFO(u << ": " << once << " ns a byte at once, " << bytes << " one by one");
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    constexpr double kSlower = 50;  // unoptimised and watched
-#else
-    constexpr double kSlower = 1;
-#endif
     CHECK(once < 4000 * kSlower);
     CHECK(bytes < 60'000 * kSlower);
   }
