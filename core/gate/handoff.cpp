@@ -502,7 +502,8 @@ bool name_falls_under(const Rule& r, std::string_view name) {
 
 // Rules on directories by their first component, on names by the name, and the others.
 struct Index {
-  std::unordered_multimap<std::string_view, const Rule*> directories, names;
+  std::multimap<std::string_view, const Rule*> directories;
+  std::unordered_map<std::string_view, const Rule*> names;
   std::vector<const Rule*> others;
   Index() {
     for (const Rule& r : kRules) {
@@ -640,7 +641,10 @@ class Seen {
     };
     for (const auto& [path, target] : links_) {
       LinkEnd end = follow_link(path, target, target_of, steps);
-      if (end.leads == LinkLeads::INSIDE) ends_[path] = end.path;
+      if (end.leads != LinkLeads::INSIDE) continue;
+      ends_[path] = end.path;
+      for (std::string& other : end.through)
+        if (std::binary_search(changed_.begin(), changed_.end(), other)) turned_[path].push_back(std::move(other));
     }
     index_second_components();
     for (const auto& [link, end] : ends_) named(link, end);
@@ -685,18 +689,27 @@ class Seen {
       }
     }
     // A name counts for the file that the link ends at.
-    if (std::binary_search(changed_.begin(), changed_.end(), end))
-      if (auto k = name_kind(components.back())) report(end, link, link, k->kind, k->why);
+    if (auto k = name_kind(components.back())) {
+      if (std::binary_search(changed_.begin(), changed_.end(), end)) report(end, link, link, k->kind, k->why);
+      for (const std::string& other : turned(link)) report(other, link, link, k->kind, k->why);
+    }
   }
 
   // The link is the first component of a rule with two: the second lies in the directory where it ends.
   void below_first(const Rule& r, std::string_view second, const std::string& link, const std::string& end) {
+    // Turned by the box, it may show what was there before.
+    auto turned_now = [&](const std::string& path) {
+      if (reported_.insert({nullptr, path}).second) out_.push_back({path, r.kind, "it may show " + printable(link, {.limit = 300}) + "/" + std::string(second) + ": " + r.why});
+    };
+    if (auto it = std::lower_bound(changed_.begin(), changed_.end(), link); it != changed_.end() && *it == link) turned_now(*it);
+    for (const std::string& other : turned(link)) turned_now(other);
     auto it = children_.find(end);
     if (it == children_.end()) return;
     for (const auto& [name, path] : it->second) {
       if (name != second) continue;
       auto other = ends_.find(path);
-      spread(r, {other == ends_.end() ? path : other->second, link + "/" + std::string(second), link});
+      bool is_link = other != ends_.end();
+      spread(r, {is_link ? other->second : path, link + "/" + std::string(second), is_link ? path : link});
     }
   }
 
@@ -706,6 +719,9 @@ class Seen {
     while (!todo.empty()) {
       Place p = std::move(todo.back());
       todo.pop_back();
+      // Whoever turns a link on the way turns what is seen.
+      for (const std::string& other : turned(p.link))
+        if (reported_.insert({&r, other}).second) report(other, p.seen, p.link, r.kind, r.why);
       if (covered(known, p.path)) continue;
       known.insert(p.path);
       auto seen_as = [&](const std::string& path) { return p.path.empty() ? p.seen + "/" + path : p.seen + path.substr(p.path.size()); };
@@ -714,10 +730,15 @@ class Seen {
         if (below(*it, p.path) && reported_.insert({&r, *it}).second) report(*it, seen_as(*it), p.link, r.kind, r.why);
       }
       for (auto it = ends_.lower_bound(p.path); it != ends_.end() && it->first.starts_with(p.path) && spend(); ++it)
-        if (below(it->first, p.path) && !covered(known, it->second)) todo.push_back({it->second, seen_as(it->first), it->first});
+        if (below(it->first, p.path) && (!covered(known, it->second) || turned_.count(it->first))) todo.push_back({it->second, seen_as(it->first), it->first});
     }
   }
 
+  const std::vector<std::string>& turned(const std::string& link) const {
+    static const std::vector<std::string> none;
+    auto it = turned_.find(link);
+    return it == turned_.end() ? none : it->second;
+  }
   bool spend() { return work_ > 0 && --work_ > 0; }
   static bool below(const std::string& path, const std::string& at) { return at.empty() || path.size() == at.size() || path[at.size()] == '/'; }
   static bool covered(const std::set<std::string>& known, const std::string& path) {
@@ -737,6 +758,7 @@ class Seen {
   const std::map<std::string, std::string>& links_;
   std::vector<std::string> changed_;
   std::map<std::string, std::string> ends_;  // of each link that ends inside
+  std::map<std::string, std::vector<std::string>> turned_;  // the changed links that it leads through
   std::map<std::string, std::set<std::pair<std::string, std::string>>> children_;  // directory -> folded name, path
   std::map<const Rule*, std::set<std::string>> known_;
   std::set<std::pair<const Rule*, std::string_view>> reported_;

@@ -114,9 +114,9 @@ std::vector<Violation> check_tree(const git::Tree& tree) {
 }
 
 LinkEnd follow_link(const std::string& link_path, const std::string& target, const TargetOf& target_of, uint64_t& steps) {
-  constexpr int kMaxFollowed = 40;  // the kernel's limit
+  constexpr size_t kMaxFollowed = 40;  // the kernel's limit
   if (target.empty()) return {};
-  if (target[0] == '/') return {LinkLeads::OUTSIDE, {}};
+  if (target[0] == '/') return {LinkLeads::OUTSIDE, {}, {}};
   size_t slash = link_path.rfind('/');
   std::string at = slash == std::string::npos ? std::string() : link_path.substr(0, slash);  // directory that is being walked
   std::vector<std::string> todo;  // components still to walk, the next one last
@@ -125,7 +125,7 @@ LinkEnd follow_link(const std::string& link_path, const std::string& target, con
     for (auto it = parts.rbegin(); it != parts.rend(); ++it) todo.emplace_back(*it);
   };
   push(target);
-  int followed = 0;
+  std::vector<std::string> through;
   while (!todo.empty()) {
     if (steps == 0) return {};
     steps--;
@@ -133,23 +133,24 @@ LinkEnd follow_link(const std::string& link_path, const std::string& target, con
     todo.pop_back();
     if (part.empty() || part == ".") continue;
     if (part == "..") {
-      if (at.empty()) return {LinkLeads::OUTSIDE, {}};
+      if (at.empty()) return {LinkLeads::OUTSIDE, {}, {}};
       size_t parent = at.rfind('/');
       at.resize(parent == std::string::npos ? 0 : parent);
       continue;
     }
-    if (disguised_git(part)) return {LinkLeads::GIT, {}};
+    if (disguised_git(part)) return {LinkLeads::GIT, {}, {}};
     size_t before = at.size();
     at += (at.empty() ? "" : "/") + part;
     if (at.size() > 2 * kMaxPath) return {};
     if (auto next = target_of(at)) {
-      if (++followed > kMaxFollowed || next->empty()) return {};
-      if ((*next)[0] == '/') return {LinkLeads::OUTSIDE, {}};
+      through.push_back(at);
+      if (through.size() > kMaxFollowed || next->empty()) return {};
+      if ((*next)[0] == '/') return {LinkLeads::OUTSIDE, {}, {}};
       at.resize(before);
       push(*next);
     }
   }
-  return {LinkLeads::INSIDE, std::move(at)};
+  return {LinkLeads::INSIDE, std::move(at), std::move(through)};
 }
 
 LinkLeads resolve_link(const std::string& link_path, const std::string& target, const TargetOf& target_of) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/result.hpp"
 #include "core/gate/ignore.hpp"
@@ -44,7 +45,8 @@ using TargetOf = std::function<std::optional<std::string>(const std::string& pat
 enum class LinkLeads { INSIDE, OUTSIDE, GIT, LOOP };
 struct LinkEnd {
   LinkLeads leads = LinkLeads::LOOP;
-  std::string path;  // of INSIDE: where it ends, with no link on the way; "" is the top
+  std::string path;                  // of INSIDE: where it ends, with no link on the way; "" is the top
+  std::vector<std::string> through;  // the other links on the way
 };
 // Components that all links of one tree may make us walk: a link may lead through forty others of two thousand each.
 constexpr uint64_t kMaxLinkSteps = 10'000'000;
