@@ -41,7 +41,6 @@ using evidence::Observer;
 using evidence::Record;
 
 constexpr int64_t kInitExecNs = 1'000'000'000;  // on a loaded machine an exec that began can wait this long for its turn
-constexpr int64_t kCpuSlackUs = 50'000;          // the kernel counts the limit in ticks
 constexpr uint64_t kReceiptRoom = 256u << 10;    // of the disk, set aside before anything runs
 constexpr int64_t kFlushAfterDeadlineMs = 1000;  // a reader that does not read does not hold up a run that ran out of time
 
@@ -539,10 +538,10 @@ class Run {
   Result<RunReport> finish(Supervised& s) {
     if (record_error_) s.outcome = {Outcome::Status::VIOLATION, 0, Errc::LOG_WRITE, record_error_->what + ": " + record_error_->evidence};
     // A cpu limit ends a process by SIGXCPU; for the caller that is a deadline like any other. Anybody can send that signal,
-    // so the time that the box used decides.
+    // so the time that the box used decides: half of the limit, because the kernel counts a limit in whole ticks and usage exactly.
     const Json& cpu = policy_["profile"]["resources"]["cpu"];
     if (s.outcome.status == Outcome::Status::SIGNALED && s.outcome.code == SIGXCPU && cpu.is_int() && s.spawned &&
-        static_cast<int64_t>(s.spawned->user_us + s.spawned->system_us) >= cpu.integer() * 1'000'000 - kCpuSlackUs)
+        static_cast<int64_t>(s.spawned->user_us + s.spawned->system_us) >= cpu.integer() * 500'000)
       s.outcome = {Outcome::Status::TIMEOUT, 0, Errc::RUN_DEADLINE, "resources.cpu"};
     // The filter's kill comes from the kernel and no notification goes with it, so this is all that is known of it.
     if (s.outcome.status == Outcome::Status::SIGNALED && s.outcome.code == SIGSYS && plan_["seccomp"].is_object())

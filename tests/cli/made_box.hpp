@@ -113,6 +113,17 @@ class RunWorld {
   uid_t uid_;
 };
 
+// each(world, box): at both tiers, as every user that this test can be. The box is not made yet.
+template <class Each>
+void everywhere(Each each) {
+  for (uid_t uid : users())
+    for (const char* tier : {"workspace", "process"}) {
+      CAPTURE(uid, tier);
+      RunWorld w(uid);
+      each(w, MadeBox{.tier = tier});
+    }
+}
+
 // Processes whose command line holds `mark`, other than this one.
 inline std::vector<pid_t> processes_with(const std::string& mark) {
   std::vector<pid_t> out;

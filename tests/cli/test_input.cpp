@@ -10,17 +10,6 @@ using namespace h5i::test;
 
 namespace {
 
-template <class Each>
-void everywhere(Each each) {
-  for (uid_t uid : users())
-    for (const char* tier : {"workspace", "process"}) {
-      CAPTURE(uid, tier);
-      RunWorld w(uid);
-      w.box(MadeBox{.tier = tier});
-      each(w);
-    }
-}
-
 // A script of the caller's; `h5i` in it is ours.
 Program outside(const RunWorld& w, const std::string& script) {
   Program p = w.h5i({});
@@ -34,7 +23,8 @@ const char* kInject = "read x; echo got $x; for f in /proc/self/fd/0 /dev/stdin 
 }  // namespace
 
 TEST_CASE("what a box writes into its standard input comes out nowhere") {
-  everywhere([](RunWorld& w) {
+  everywhere([](RunWorld& w, const MadeBox& b) {
+    w.box(b);
     std::string lines = "printf 'one\\ntwo\\nthree\\n' | { ", rest = "; cat; }";
     Ended e = run(outside(w, lines + "h5i box run fix -- sh -c '" + kInject + "'" + rest));
     CAPTURE(e.err);
@@ -50,7 +40,8 @@ TEST_CASE("what a box writes into its standard input comes out nowhere") {
 }
 
 TEST_CASE("of a pipe a box takes what it reads and leaves the rest to the next") {
-  everywhere([](RunWorld& w) {
+  everywhere([](RunWorld& w, const MadeBox& b) {
+    w.box(b);
     CHECK(run(outside(w, "printf 'one\\ntwo\\nthree\\n' | { h5i box run fix -- true; cat; }")).out == "one\ntwo\nthree\n");
     CHECK(run(outside(w, "printf 'one\\ntwo\\nthree\\n' | { h5i box run fix -- sh -c 'read x; echo got $x'; cat; }")).out == "got one\ntwo\nthree\n");
     CHECK(run(outside(w, "printf 'a\\nb\\n' | while read x; do h5i box run fix -- echo $x; done")).out == "a\nb\n");
@@ -65,7 +56,8 @@ TEST_CASE("of a pipe a box takes what it reads and leaves the rest to the next")
 }
 
 TEST_CASE("a box that makes its pipe larger or closes it gets what it reads all the same") {
-  everywhere([](RunWorld& w) {
+  everywhere([](RunWorld& w, const MadeBox& b) {
+    w.box(b);
     const char* larger = "perl -MFcntl -e \"fcntl(STDIN,1031,1<<20); while(read(STDIN,\\$b,65536)){\\$n+=length\\$b} print \\\"\\$n\\n\\\"\"";
     CHECK(run(outside(w, std::string("{ head -c 3000000 /dev/zero; echo end; } | h5i box run fix -- ") + larger)).out == "3000004\n");
     CHECK(run(outside(w, "{ head -c 300000 /dev/zero; echo end; } | { h5i box run fix -- sh -c 'exec <&-; sleep 0.2; echo closed'; cat | wc -c; }")).out == "closed\n300004\n");
@@ -73,7 +65,8 @@ TEST_CASE("a box that makes its pipe larger or closes it gets what it reads all 
 }
 
 TEST_CASE("the flags and the owner of the caller's standard input stay as they were") {
-  everywhere([](RunWorld& w) {
+  everywhere([](RunWorld& w, const MadeBox& b) {
+    w.box(b);
     // Non-blocking in the box would be non-blocking for `cat`, which gives up then.
     Ended e = run(outside(w, "{ sleep 0.5; echo late; } | { h5i box run fix -- perl -MFcntl -e 'fcntl(STDIN, F_SETFL, O_NONBLOCK|O_APPEND)'; cat; }"));
     CAPTURE(e.err);

@@ -14,16 +14,6 @@ void fits(const std::string& schema, const std::string& text) {
   for (const std::string& error : schema_errors_of_text(schema, text)) FAIL_CHECK(schema << " " << error);
 }
 
-template <class Each>
-void everywhere(Each each) {
-  for (uid_t uid : users())
-    for (const char* tier : {"workspace", "process"}) {
-      CAPTURE(uid, tier);
-      RunWorld w(uid);
-      each(w, MadeBox{.tier = tier});
-    }
-}
-
 }  // namespace
 
 TEST_CASE("the exit status of a run is the command's, or says why there is none") {
@@ -226,7 +216,7 @@ TEST_CASE("a signal that h5i finds together with the command's start came after 
     };
     const std::string ready = paths.work() + "/ready";
     bool met = false;
-    for (int i = 0; i < 50 && !met; i++) {
+    for (int i = 0; i < 200 && !met; i++) {
       CAPTURE(i);
       std::filesystem::remove(ready);
       size_t before = attested();

@@ -35,14 +35,8 @@ Running begin(const RunWorld& w, const session::BoxPaths& paths, const std::stri
 bool gone(const std::string& mark) { return processes_with("sleep" + std::string(1, '\0') + mark).empty(); }
 
 template <class Each>
-void everywhere(Each each) {
-  for (uid_t uid : users())
-    for (const char* tier : {"workspace", "process"}) {
-      CAPTURE(uid, tier);
-      RunWorld w(uid);
-      auto paths = w.box(MadeBox{.tier = tier});
-      each(w, paths, std::string(tier) == "process");
-    }
+void with_box(Each each) {
+  everywhere([&](RunWorld& w, const MadeBox& b) { each(w, w.box(b), b.tier == "process"); });
 }
 
 void usable_again(const RunWorld& w, const session::BoxPaths& paths) {
@@ -56,7 +50,7 @@ void usable_again(const RunWorld& w, const session::BoxPaths& paths) {
 }  // namespace
 
 TEST_CASE("h5i killed in the middle of a run: nothing of the box survives, the next command records it") {
-  everywhere([](RunWorld& w, const session::BoxPaths& paths, bool) {
+  with_box([](RunWorld& w, const session::BoxPaths& paths, bool) {
     std::string mark = "4721" + std::to_string(getpid());
     Running r = begin(w, paths, mark);
     kill(r.core, SIGKILL);
@@ -75,7 +69,7 @@ TEST_CASE("h5i killed in the middle of a run: nothing of the box survives, the n
 }
 
 TEST_CASE("h5i-host killed in the middle of a run: the run ends with 125, a receipt, and no survivor") {
-  everywhere([](RunWorld& w, const session::BoxPaths& paths, bool) {
+  with_box([](RunWorld& w, const session::BoxPaths& paths, bool) {
     std::string mark = "4722" + std::to_string(getpid());
     Running r = begin(w, paths, mark);
     kill(r.host, SIGKILL);
@@ -90,7 +84,7 @@ TEST_CASE("h5i-host killed in the middle of a run: the run ends with 125, a rece
 }
 
 TEST_CASE("the spawner killed in the middle of a run: the run ends with 125 and no survivor") {
-  everywhere([](RunWorld& w, const session::BoxPaths& paths, bool) {
+  with_box([](RunWorld& w, const session::BoxPaths& paths, bool) {
     std::string mark = "4723" + std::to_string(getpid());
     Running r = begin(w, paths, mark);
     kill(r.spawner, SIGKILL);
@@ -102,7 +96,7 @@ TEST_CASE("the spawner killed in the middle of a run: the run ends with 125 and 
 }
 
 TEST_CASE("all of ours killed at once: at a confining tier nothing survives, at workspace the next command ends the rest") {
-  everywhere([](RunWorld& w, const session::BoxPaths& paths, bool confined) {
+  with_box([](RunWorld& w, const session::BoxPaths& paths, bool confined) {
     std::string mark = "4724" + std::to_string(getpid());
     Running r = begin(w, paths, mark);
     for (pid_t pid : {r.core, r.host, r.spawner}) kill(pid, SIGSTOP);  // so that none can act on another's death

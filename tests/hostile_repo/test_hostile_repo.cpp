@@ -366,7 +366,9 @@ class Swapper {
     pid_ = 0;
     if (fs::is_symlink(folder_)) fs::remove(folder_);
     fs::remove(link_);
-    if (fs::exists(plain_)) fs::rename(plain_, folder_);
+    if (!fs::exists(plain_)) return;
+    fs::remove_all(folder_);  // one that a verb made while it was away
+    fs::rename(plain_, folder_);
   }
 
  private:
