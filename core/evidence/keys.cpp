@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "core/base/sha256.hpp"
 #include "core/base/text.hpp"
 #include "core/evidence/files.hpp"
+#include "core/os/owned_file.hpp"
 
 namespace h5i::evidence {
 namespace {
@@ -68,8 +70,9 @@ Result<std::map<std::string, PublicKey>> keys_in(const std::string& dir) {
   while (dirent* e = readdir(d.get())) {
     std::string name = e->d_name;
     if (name.size() != 68 || name.substr(64) != ".pub") continue;
-    std::string text = H5I_TRY(read_small_file(dir + "/" + name, kMaxKeyFile));
-    PublicKey k = H5I_TRY(PublicKey::from_pem(text));
+    auto text = H5I_TRY(os::read_owned_file(dir + "/" + name, geteuid(), kMaxKeyFile, Errc::DENIED));
+    if (!text) continue;  // removed meanwhile
+    PublicKey k = H5I_TRY(PublicKey::from_pem(*text));
     // The name is what the user sees; a file that holds another key is not what was trusted.
     if (k.id() != name.substr(0, 64))
       return make_error(Errc::CORRUPT, "the key file " + printable(dir + "/" + name) + " was changed",
@@ -214,6 +217,16 @@ Result<PrivateKey> HostKey::rotate() const {
   if (!made) return std::move(made).error();
   H5I_TRY(publish(fresh));
   return fresh;
+}
+
+Result<std::optional<PublicKey>> HostKey::public_key() const {
+  prctl(PR_SET_DUMPABLE, 0);  // from here on this process may hold the secret key
+  auto own = load();
+  if (own) return std::optional<PublicKey>(own->public_key());
+  if (own.error().code != Errc::KEY_MISSING) return std::move(own).error();
+  auto text = H5I_TRY(os::read_owned_file(public_path(), geteuid(), kMaxKeyFile, Errc::DENIED));
+  if (!text) return std::optional<PublicKey>();
+  return std::optional<PublicKey>(H5I_TRY(PublicKey::from_pem(*text)));
 }
 
 Result<std::map<std::string, PublicKey>> HostKey::retired() const { return keys_in(dir_ + "/retired"); }

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,9 +48,12 @@ class HostKey {
   Result<PrivateKey> load_or_create() const;
   // KEY_MISSING when there is none; DENIED when somebody else may read or has made it.
   Result<PrivateKey> load() const;
+  // Of the secret key when there is one, whatever host.pub says; else of host.pub, which only this user or root may have
+  // written (DENIED). nullopt when there is neither.
+  Result<std::optional<PublicKey>> public_key() const;
   // A new key; the old one's public half is kept as retired and stays accepted, its secret half is gone.
   Result<PrivateKey> rotate() const;
-  // Of keys that were rotated away, by id.
+  // Of keys that were rotated away, by id. DENIED as for the trust store.
   Result<std::map<std::string, PublicKey>> retired() const;
 
  private:
@@ -58,7 +62,7 @@ class HostKey {
   std::string dir_;
 };
 
-// In <config>/trust/keys: <id>.pub.
+// In <config>/trust/keys: <id>.pub. A key counts only when nobody but this user or root can have put it there: DENIED.
 class TrustStore {
  public:
   explicit TrustStore(std::string config_dir) : dir_(std::move(config_dir) + "/trust/keys") {}

@@ -101,11 +101,7 @@ Result<Published> published_head(const std::string& log_path, const std::string&
   out.seal_bytes = seal.to_bytes();
   HostKey host(state_dir);
   auto known = H5I_TRY(host.retired());
-  auto text = read_small_file(host.public_path(), 4096);
-  if (text) {
-    PublicKey k = H5I_TRY(PublicKey::from_pem(*text));
-    known[k.id()] = k;
-  }
+  if (auto own = H5I_TRY(host.public_key())) known[own->id()] = *own;
   auto key = known.find(seal.key_id);
   if (key == known.end()) return make_error(Errc::KEY_MISSING, "the key of the log's seal is not here", seal.key_id);
   out.public_key_bytes = key->second.pem();

@@ -77,13 +77,7 @@ Result<std::map<std::string, KnownKey>> accepted_keys(const std::string& state_d
   HostKey host(state_dir);
   for (const auto& [id, k] : H5I_TRY(host.retired())) out[id] = {k, "this host, retired"};
   for (const auto& [id, k] : H5I_TRY(TrustStore(config_dir).all())) out[id] = {k, "trusted"};
-  auto own = read_small_file(host.public_path(), 4096);
-  if (own) {
-    PublicKey k = H5I_TRY(PublicKey::from_pem(*own));
-    out[k.id()] = {k, "this host"};
-  } else if (own.error().code != Errc::NOT_FOUND) {
-    return std::move(own).error();
-  }
+  if (auto own = H5I_TRY(host.public_key())) out[own->id()] = {*own, "this host"};
   for (const std::string& file : files) {
     auto text = read_small_file(file, 4096);
     if (!text) return std::move(text).error();

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "core/os/beneath.hpp"
-#include "core/policy/owned_file.hpp"
+#include "core/os/owned_file.hpp"
 
 namespace h5i::policy {
 namespace {
@@ -83,7 +83,7 @@ MergedEgress merge_allow_list(const std::vector<EgressRule>& profile, const std:
 }
 
 Result<std::vector<EgressRule>> load_allow_list(const std::string& file, uint32_t uid) {
-  auto bytes = H5I_TRY(read_owned_file(file, uid, kMaxFile));
+  auto bytes = H5I_TRY(os::read_owned_file(file, uid, kMaxFile, Errc::POLICY_HOST_FILE));
   if (!bytes) return std::vector<EgressRule>();
   return parse_allow_list(*bytes, file);
 }

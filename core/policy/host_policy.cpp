@@ -6,7 +6,7 @@
 #include "core/policy/egress.hpp"
 #include "core/policy/model.hpp"
 #include "core/policy/nearest.hpp"
-#include "core/policy/owned_file.hpp"
+#include "core/os/owned_file.hpp"
 #include "core/policy/quantity.hpp"
 
 namespace h5i::policy {
@@ -191,7 +191,7 @@ HostPolicy combine(HostPolicy root, HostPolicy user) {
 
 Result<HostPolicy> load_one(const std::string& file, uint32_t uid) {
   if (file.empty()) return HostPolicy{};
-  auto bytes = H5I_TRY(read_owned_file(file, uid, kMaxConfigBytes));
+  auto bytes = H5I_TRY(os::read_owned_file(file, uid, kMaxConfigBytes, Errc::POLICY_HOST_FILE));
   if (!bytes) return HostPolicy{};
   return parse_host_policy(*bytes, file);
 }

@@ -337,6 +337,67 @@ TEST_CASE("after a rotation old seals verify and new ones use the new key") {
   CHECK(published_head(a, h.state)->seal_bytes == read_file(a + ".seal"));
 }
 
+TEST_CASE("a key that somebody else could have put there is not believed, in words that name it") {
+  Host h, other;
+  std::string log = h.box("b", 3), theirs = other.box("b", 3);
+  h.seal(log);
+  other.seal(theirs);
+  auto stranger = PublicKey::from_pem(slurp(other.state + "/keys/host.pub"));
+  REQUIRE(stranger.ok());
+  REQUIRE(HostKey(h.state).rotate().ok());
+  REQUIRE(TrustStore(h.config).add(*stranger).ok());
+  CHECK(h.verify(theirs, false).key_from == "trusted");  // controls
+  CHECK(h.verify(log).key_from == "this host, retired");
+  std::string trust = h.config + "/trust/keys", retired = h.state + "/keys/retired";
+  std::string key = trust + "/" + stranger->id() + ".pub";
+  auto refused = [&](const std::string& path, mode_t mode, mode_t before) {
+    INFO(path << " " << std::oct << mode);
+    REQUIRE(chmod(path.c_str(), mode) == 0);
+    auto keys = accepted_keys(h.state, h.config, {});
+    REQUIRE_FALSE(keys.ok());
+    CHECK(keys.error().code == Errc::DENIED);
+    CHECK(keys.error().what.find(path) != std::string::npos);
+    REQUIRE(chmod(path.c_str(), before) == 0);
+    CHECK(accepted_keys(h.state, h.config, {}).ok());
+  };
+  refused(trust, 0777, 0700);
+  refused(trust, 0770, 0700);
+  refused(key, 0666, 0644);
+  refused(h.config, 0777, 0700);
+  refused(retired, 0777, 0700);
+  if (geteuid() == 0) {
+    REQUIRE(chown(key.c_str(), 65533, 65533) == 0);
+    auto keys = accepted_keys(h.state, h.config, {});
+    REQUIRE_FALSE(keys.ok());
+    CHECK(keys.error().what.find("belongs to somebody else") != std::string::npos);
+    REQUIRE(chown(key.c_str(), 0, 0) == 0);
+  }
+  std::filesystem::rename(key, key + ".real");
+  std::filesystem::create_symlink(key + ".real", key);
+  CHECK_FALSE(accepted_keys(h.state, h.config, {}).ok());
+}
+
+TEST_CASE("this host's key is the secret one's; host.pub counts only without it, and only when nobody else could write it") {
+  Host h, other;
+  std::string log = h.box("b", 3), forged = other.box("b", 3);
+  h.seal(log);
+  other.seal(forged);
+  std::string pub = h.state + "/keys/host.pub";
+  chmod((h.state + "/keys").c_str(), 0777);
+  spill(pub, slurp(other.state + "/keys/host.pub"));
+  CHECK(h.verify(log).key_from == "this host");
+  CHECK(h.verify(forged, false).error.has_value());
+  REQUIRE(unlink((h.state + "/keys/host.key").c_str()) == 0);
+  auto keys = accepted_keys(h.state, h.config, {});
+  REQUIRE_FALSE(keys.ok());
+  CHECK(keys.error().code == Errc::DENIED);
+  CHECK(keys.error().what.find(h.state + "/keys") != std::string::npos);
+  chmod((h.state + "/keys").c_str(), 0700);
+  keys = accepted_keys(h.state, h.config, {});  // control
+  REQUIRE(keys.ok());
+  CHECK(keys->size() == 1);
+}
+
 TEST_CASE("trust is given and taken by key") {
   Host mine, theirs;
   std::string log = theirs.box("a", 2);
