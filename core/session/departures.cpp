@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -39,6 +40,7 @@ class Comparison {
     if (claimed("fs.write")) writable();
     if (claimed("fs.read")) readable();
     if (claimed("fs.deny")) denied();
+    hidden();
     return std::move(out_);
   }
 
@@ -133,6 +135,37 @@ class Comparison {
       // In a read-only grant nobody in the box can make a name that is not there.
       if (seen.empty() || masked(seen) || (!exists && fixed)) continue;
       out_.push_back("fs.deny is claimed, the plan does not mask " + seen);
+    }
+  }
+
+  // Of every tier that builds a view, whatever it claims: h5i's own files are in no box.
+  void hidden() {
+    std::vector<std::string> own;
+    for (const char* name : {"work", "git", "spool", "private"}) add(own, name);
+    for (const Json& p : request_["paths"]["objects"].array()) own.push_back(real(p.string()));
+    const auto& mounts = plan_["mounts"].array();
+    auto covered_after = [&](const std::string& seen, size_t at) {
+      return std::any_of(mounts.begin() + static_cast<ptrdiff_t>(at) + 1, mounts.end(), [&](const Json& m) {
+        const std::string& kind = m["kind"].string();
+        return (kind == "mask" || kind == "tmpfs") && within(seen, m["target"].string());
+      });
+    };
+    for (const Json& p : request_["hide_always"].array()) {
+      std::string path = real(p.string());
+      bool exists = access(path.c_str(), F_OK) == 0;
+      for (size_t i = 0; i < mounts.size(); i++) {
+        const Json& m = mounts[i];
+        if (m["kind"].string() != "bind") continue;
+        const std::string &source = m["source"].string(), &target = m["target"].string();
+        bool shown = within(source, path) && !among(own, source);
+        if (within(path, source) && path != source && !among(own, source)) {
+          const auto& flags = m["flags"].array();
+          bool fixed = std::any_of(flags.begin(), flags.end(), [](const Json& w) { return w.string() == "ro"; });
+          std::string seen = target + (source == "/" ? path : path.substr(source.size()));
+          shown = !covered_after(seen, i) && (exists || !fixed);
+        }
+        if (shown) out_.push_back("the plan shows h5i's own " + path + " by its bind of " + source);
+      }
     }
   }
 

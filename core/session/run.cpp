@@ -129,6 +129,8 @@ class Run {
     if (manifest_.state == BoxState::ABORTED)
       return make_error(Errc::BOX_STATE, "nothing runs in " + manifest_.name.str(), "the box is aborted");
     dirs_ = H5I_TRY(UserDirs::from_environment());
+    (void)make_private_directory(dirs_.state);  // what is there already can be hidden from a box that may only read around it
+    hidden_ = H5I_TRY(always_hidden(box_.paths, manifest_, dirs_, policy_));
     H5I_TRY(check_command());
     H5I_TRY(check_objects());
     H5I_TRY(empty_spool(box_.paths.spool()));
@@ -232,6 +234,7 @@ class Run {
     in.uid = getuid();
     in.gid = getgid();
     in.env = env_.values;
+    in.hidden = hidden_;
     in.probe = &probe_;
     if (with_command) {
       RequestInput::Command c;
@@ -286,7 +289,7 @@ class Run {
   Result<void> probe() {
     ResultCache cache(proofs());
     Json key = ProbeKey{plugin_.digest.value, boot_id(), getuid()}.to_json();
-    if (auto known = cache.get("probe", key)) {
+    if (auto known = cache.get("probe", key); known && check_probe(*known, plugin_) && (*known)["available"].boolean()) {
       probe_ = std::move(*known);
       return {};
     }
@@ -306,6 +309,7 @@ class Run {
     ResultCache cache(proofs());
     Json key = VerifyKey{effective_.value, plugin_.digest.value, boot_id(), canonical_digest(probe_), getuid()}.to_json();
     auto verify = cache.get("verify", key);
+    if (verify && !check_verify(*verify, plugin_.id)) verify.reset();
     proof_cached_ = verify.has_value();
     if (!verify) {
       auto proved = host_->verify_exec(request(false));
@@ -652,6 +656,7 @@ class Run {
   std::vector<std::string> argv_;
   std::string cwd_;
   Environment env_;
+  std::vector<std::string> hidden_;
   plugin::PluginInfo plugin_;
   std::optional<SignalFd> signals_;
   std::optional<plugin::HostProcess> host_;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/base/unique_fd.hpp"
+#include "core/os/owned_file.hpp"
 
 namespace h5i::session {
 namespace {
@@ -40,6 +41,7 @@ std::optional<Json> ResultCache::get(const char* kind, const Json& key) const {
   if (dir_.empty()) return std::nullopt;
   struct stat st {};
   if (lstat(dir_.c_str(), &st) < 0 || !S_ISDIR(st.st_mode) || !only_ours(st)) return std::nullopt;
+  if (!os::check_owned_directory(dir_, geteuid(), Errc::DENIED)) return std::nullopt;  // nor could be put in another's place
   UniqueFd fd(open(path(kind, key).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!fd || fstat(fd.get(), &st) < 0 || !S_ISREG(st.st_mode) || !only_ours(st) || st.st_size > kLimit) return std::nullopt;
   std::string text(static_cast<size_t>(st.st_size), '\0');

@@ -136,6 +136,7 @@ sdk::Result<Request> read_request(const json::Value& document) {
   out.deny = H5I_SDK_TRY(paths("fs.deny", fs["deny"], out.work));
   out.optional = H5I_SDK_TRY(paths("fs.optional", fs["optional"], out.work));
   out.deny_always = H5I_SDK_TRY(paths("deny_always", document["deny_always"], out.work));
+  out.hide_always = H5I_SDK_TRY(paths("hide_always", document["hide_always"], out.work));
   H5I_SDK_TRY(read_private(fs["private"], out.private_dirs));
   if (!out.private_dirs.empty() && out.private_root.empty())
     return sdk::failure(H5I_E_INVALID, "paths.private is needed for fs.private");

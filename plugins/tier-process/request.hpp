@@ -27,7 +27,7 @@ struct Resources {
 
 struct Request {
   // fs.*, with $WORK replaced; absolute, without empty, "." or ".." components.
-  std::vector<std::string> read, write, deny, optional, deny_always;
+  std::vector<std::string> read, write, deny, optional, deny_always, hide_always;
   std::vector<PrivateDir> private_dirs;
   bool host_network = false;
   bool unix_sockets = false;

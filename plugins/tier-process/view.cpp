@@ -22,6 +22,9 @@ constexpr uint64_t kFileRights = kExecute | kWriteFile | kReadFile | kTruncate |
 // Of what lives in memory; the sizes together stay below the memory of the box.
 constexpr uint64_t kTmpInodes = 1u << 18, kHomeInodes = 1u << 17, kShmInodes = 1u << 14;
 
+// Of the directory that takes the place of a hidden one: names on the way to what the box has of its own there.
+constexpr uint64_t kHiddenBytes = 1u << 16, kHiddenInodes = 1u << 10;
+
 constexpr int kMaxLinks = 40;  // as the kernel's own limit
 
 // One place of the box that shows something of the host, or something of its own in memory.
@@ -125,6 +128,9 @@ class Builder {
   sdk::Status add_denials();
   sdk::Status deny(const std::string& name);
   sdk::Status write_deny(const Resolved& resolved);
+  sdk::Status hide(const Resolved& resolved);
+  bool own(const std::string& path) const;
+  bool hidden(const std::string& path) const;
   sdk::Status protect_parents(const Area& area, const std::string& path, std::string_view field);
   sdk::Status refuse_sockets();
   void add_identity_files();
@@ -149,7 +155,7 @@ class Builder {
   std::map<std::string, Area> areas_;
   std::map<std::string, Value, decltype(&parent_first)> mounts_{&parent_first};
   std::map<std::string, std::string> links_;
-  std::vector<std::string> denied_;
+  std::vector<std::string> denied_, hidden_;
   View view_;
   std::string work_as_given_;
 };
@@ -170,8 +176,18 @@ const Area* Builder::covering(const std::string& path) const {
   }
 }
 
+// The box's own, wherever it lies.
+bool Builder::own(const std::string& path) const {
+  return is_within(path, request_.work) || (!request_.spool.empty() && is_within(path, request_.spool));
+}
+
+bool Builder::hidden(const std::string& path) const {
+  return !own(path) &&
+         std::any_of(hidden_.begin(), hidden_.end(), [&](const std::string& h) { return is_within(path, h); });
+}
+
 bool Builder::denied(const std::string& path) const {
-  return std::any_of(denied_.begin(), denied_.end(), [&](const std::string& d) { return is_within(path, d); });
+  return hidden(path) || std::any_of(denied_.begin(), denied_.end(), [&](const std::string& d) { return is_within(path, d); });
 }
 
 // Asks for a node at `path` and for the directories above it, as far as they are missing.
@@ -377,7 +393,9 @@ sdk::Status Builder::deny(const std::string& name) {
   // What is granted, protected or asked for inside a denied path is denied with it.
   std::erase_if(areas_, [&](const auto& a) { return is_within(a.first, path) && !a.second.source.empty(); });
   std::erase_if(mounts_,
-                [&](const auto& m) { return is_within(m.first, path) && m.second["kind"].string() != "tmpfs"; });
+                [&](const auto& m) {
+                  return is_within(m.first, path) && (m.second["kind"].string() != "tmpfs" || areas_.count(m.first) == 0);
+                });
   const Area* area = covering(path);
   if (area == nullptr || area->source.empty()) return {};  // not in the view
   std::erase_if(view_.placeholders,
@@ -423,14 +441,61 @@ sdk::Status Builder::write_deny(const Resolved& r) {
   return {};
 }
 
-// What is always write-denied comes first, parents before what is in them: then a denial below it finds a read-only
-// directory, and nothing that protects one name's parents makes another's writable.
+// Neither shown nor written whatever the profile says. Where the box's own directories lie there, an empty directory in
+// memory takes the place, and they are mounted in it; anywhere else a mask does.
+sdk::Status Builder::hide(const Resolved& r) {
+  for (const Link& link : r.links) {
+    const Area* area = covering(link.path);
+    if (area != nullptr && area->granted && area->write)
+      return sdk::failure(H5I_E_POLICY_FIELD_TIER, "fs.write: " + area->target +
+                                                       " would let the box replace the link " + link.path +
+                                                       ", which leads to h5i's own files");
+  }
+  // A work tree that is seen only because something above is granted stays.
+  if (const Area* above = covering(request_.work); above != nullptr && is_within(request_.work, r.path)) {
+    Area work = *above;
+    work.source = above->host_path(request_.work);
+    work.target = request_.work;
+    work.write = above->write && !request_.readonly;
+    if (!above->source.empty()) areas_.try_emplace(request_.work, work);
+  }
+  hidden_.push_back(r.path);
+  std::erase_if(areas_, [&](const auto& a) { return a.second.granted && hidden(a.first); });
+  const Area* area = covering(r.path);
+  if (area == nullptr || area->source.empty()) return {};  // not in the view
+  Node node = host_.look(area->host_path(r.path));
+  if (node.kind == NodeKind::ABSENT && !area->write) return {};  // nobody in the box can make it
+  if (area->write) {
+    H5I_SDK_TRY(protect_parents(*area, r.path, "fs.write"));
+    need(*area, r.path, true);
+  }
+  bool holds_own = std::any_of(areas_.begin(), areas_.end(), [&](const auto& a) {
+    return a.first != r.path && is_within(a.first, r.path) && !a.second.source.empty();
+  });
+  if (!holds_own) {
+    mount(r.path, {{"kind", "mask"}});
+    return {};
+  }
+  mount(r.path, {{"kind", "tmpfs"}, {"size", kHiddenBytes}, {"inodes", kHiddenInodes}, {"mode", 0555},
+                 {"flags", json::Array{"nosuid", "nodev", "noexec"}}});
+  return {};
+}
+
+// What is always hidden or write-denied comes first, parents before what is in them: then a denial below it finds a
+// read-only directory, and nothing that protects one name's parents makes another's writable.
 sdk::Status Builder::add_denials() {
-  std::vector<Resolved> always;
+  struct Always {
+    Resolved at;
+    bool hide;
+  };
+  std::vector<Always> always;
+  for (const std::string& name : request_.hide_always)
+    if (Resolved r = resolve(host_, name); !r.loop) always.push_back({std::move(r), true});
   for (const std::string& name : request_.deny_always)
-    if (Resolved r = resolve(host_, name); !r.loop) always.push_back(std::move(r));
-  std::sort(always.begin(), always.end(), [](const auto& a, const auto& b) { return parent_first(a.path, b.path); });
-  for (const Resolved& r : always) H5I_SDK_TRY(write_deny(r));
+    if (Resolved r = resolve(host_, name); !r.loop) always.push_back({std::move(r), false});
+  std::stable_sort(always.begin(), always.end(), [](const auto& a, const auto& b) { return parent_first(a.at.path, b.at.path); });
+  for (const Always& a : always)
+    if (!hidden(a.at.path)) H5I_SDK_TRY(a.hide ? hide(a.at) : write_deny(a.at));
   std::vector<std::string> names = request_.deny;
   std::sort(names.begin(), names.end(), parent_first);
   for (const std::string& name : names)

@@ -75,6 +75,31 @@ TEST_CASE("a plan that is what was asked for departs from nothing") {
   CHECK(a.said().empty());
 }
 
+TEST_CASE("a plan that shows h5i's own files is not what was asked for, whatever the tier claims") {
+  Asked a;
+  a.claims.clear();
+  std::string h5i = a.root + "/shared/h5i", late = a.root + "/shared/h5i-later";
+  std::filesystem::create_directories(h5i + "/boxes/x/work");
+  a.request["hide_always"] = json::Array{h5i, late};
+  CHECK(has(a.said(), h5i));
+  CHECK(!has(a.said(), late));  // not there, and nobody can make it in a read-only grant
+  a.mask(h5i);
+  CHECK(a.said().empty());
+  a.drop_last_mount();
+  a.plan["mounts"].push(json::Object{{"kind", "tmpfs"}, {"target", h5i}});
+  CHECK(a.said().empty());
+  // What is mounted over the mask shows it again, unless it is the box's own.
+  a.bind(h5i + "/boxes", true);
+  CHECK(has(a.said(), h5i));
+  a.drop_last_mount();
+  a.request["paths"]["work"] = h5i + "/boxes/x/work";
+  a.bind(h5i + "/boxes/x/work", false);
+  CHECK(a.said().empty());
+  a.bind(a.root + "/shared", false);
+  CHECK(has(a.said(), h5i));
+  CHECK(has(a.said(), late));
+}
+
 TEST_CASE("each departure of a plan is said, and only where the field is claimed and not given up") {
   {
     Asked a;

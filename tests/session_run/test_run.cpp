@@ -369,6 +369,49 @@ TEST_CASE("verify_exec runs once for the same policy, plugin, boot and user, and
   CHECK(proof() == "this run");
 }
 
+TEST_CASE("a kept result that does not hold, or that others could have put there, is no result") {
+  Sandbox s;
+  auto proof = [&] {
+    Ran r = s.run({"true"});
+    agrees(s, r, 0);
+    return r.receipt()["self_reported"]["proof"].string();
+  };
+  auto change = [&](const std::string& kind, const std::function<void(Json&)>& f) {
+    int changed = 0;
+    for (const auto& e : fs::recursive_directory_iterator(s.root + "/home/.cache")) {
+      if (!e.is_regular_file() || !e.path().filename().string().starts_with(kind)) continue;
+      auto v = json::parse(slurp(e.path()));
+      REQUIRE(v);
+      f((*v)["document"]);
+      spill(e.path(), json::canonical(*v));
+      changed++;
+    }
+    CHECK(changed > 0);
+  };
+  CHECK(proof() == "this run");
+  CHECK(proof() == "cached");
+  change("verify-", [](Json& d) { d = json::Object{{"forged", "by the box"}, {"ok", false}}; });
+  CHECK(proof() == "this run");
+  CHECK(proof() == "cached");
+  change("verify-", [](Json& d) { d["ok"] = false; });
+  CHECK(proof() == "this run");
+  change("verify-", [](Json&) {});  // control: written again as it was
+  CHECK(proof() == "cached");
+  change("probe-", [](Json& d) { d["available"] = false; });
+  agrees(s, s.run({"true"}), 0);  // looked at again, and it is there
+  change("probe-", [](Json& d) {
+    CHECK(d["available"].boolean());
+    d = json::Object{{"forged", true}};
+  });
+  agrees(s, s.run({"true"}), 0);
+  change("probe-", [](Json& d) { CHECK(d["available"].boolean()); });
+  CHECK(proof() == "cached");
+  chmod((s.root + "/home/.cache").c_str(), 0777);  // somebody else could have put another h5i there
+  CHECK(proof() == "this run");
+  chmod((s.root + "/home/.cache").c_str(), 0700);
+  CHECK(proof() == "cached");
+}
+
 TEST_CASE("a box runs one command at a time") {
   Sandbox s;
   Ran second;

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "core/session/environment.hpp"
+#include "core/session/index.hpp"
 #include "core/session/probe.hpp"
 #include "core/session/receipt.hpp"
 #include "core/session/request.hpp"
@@ -199,4 +201,38 @@ TEST_CASE("the request denies what would let a box change who watches it, and ne
     CHECK(has(p));
   std::string work = paths.work();
   for (const std::string& p : denied) CHECK(!(work + "/").starts_with(p + "/"));
+}
+
+TEST_CASE("what is hidden from a box: h5i's directories as this user has them, and each repository's that a grant reaches") {
+  char scratch[] = "/tmp/h5i-hidden-XXXXXX";
+  REQUIRE(mkdtemp(scratch) != nullptr);
+  std::string top = scratch;
+  for (const char* d : {"/r/.git", "/projects/a/.git", "/elsewhere/b/.git"}) std::filesystem::create_directories(top + d);
+  std::filesystem::create_symlink(top + "/projects", top + "/link");
+  UserDirs dirs;
+  dirs.home = "/h";
+  dirs.config = "/c/h5i";
+  dirs.state = top + "/state/h5i";
+  dirs.cache = "/x/h5i";
+  dirs.runtime = "/run/user/7/h5i";
+  for (const char* r : {"/r/.git", "/projects/a/.git", "/elsewhere/b/.git"}) REQUIRE(remember_repository(dirs, top + r));
+  Manifest m;
+  m.repo_git_dir = top + "/r/.git";
+  auto hidden = [&](const char* profile) {
+    auto list = always_hidden(BoxPaths{dirs.state + "/boxes/a/b"}, m, dirs, json::Object{{"profile", profile_of(profile)}});
+    REQUIRE(list);
+    return *list;
+  };
+  auto has = [](const std::vector<std::string>& list, const std::string& p) { return std::find(list.begin(), list.end(), p) != list.end(); };
+  auto none = hidden(R"({"fs":{"read":["/usr"],"write":["$WORK"]}})");
+  for (const std::string& p : {dirs.config, dirs.state, dirs.cache, dirs.runtime, std::string("/h/.config/h5i"), std::string("/h/.local/state/h5i"),
+                               std::string("/h/.cache/h5i"), top + "/r/.git/h5i"})
+    CHECK(has(none, p));
+  CHECK(!has(none, top + "/projects/a/.git/h5i"));
+  auto by_link = hidden((R"({"fs":{"read":[],"write":[")" + top + R"(/link"]}})").c_str());
+  CHECK(has(by_link, top + "/projects/a/.git/h5i"));
+  CHECK(!has(by_link, top + "/elsewhere/b/.git/h5i"));
+  std::ofstream(dirs.state + "/repositories.json") << "{";
+  CHECK(!always_hidden(BoxPaths{dirs.state + "/boxes/a/b"}, m, dirs, json::Object{{"profile", json::Object{}}}));
+  std::filesystem::remove_all(top);
 }

@@ -66,6 +66,7 @@ class RealBox {
     return false;
   }
   std::string work() const { return paths_.work(); }
+  const std::string& root() const { return root_; }
 
   json::Value profile, receipt;
   std::map<std::string, std::string> env;
@@ -211,4 +212,52 @@ KERNEL_TEST("a placeholder of a denied name is gone after a run, and known if th
   KCHECK_SAYS(has(e.err, "Permission denied") && has(e.out, ".env"), e.out + e.err);
   struct stat s {};
   KCHECK(lstat((box.work() + "/.env").c_str(), &s) != 0 && lstat((box.work() + "/a").c_str(), &s) != 0);
+}
+
+KERNEL_TEST("no grant shows a box h5i's own files, nor lets it write them; its own and its neighbours in the grant it has",
+            "[tiers][run]") {
+  RealBox box(k, "process");
+  std::string data = box.root() + "/data", xdg = data + "/state", cache = data + "/cache";
+  for (const std::string& d : {data, xdg, xdg + "/h5i", xdg + "/h5i/keys", cache, cache + "/h5i", cache + "/h5i/proved", data + "/run"})
+    mkdir(d.c_str(), 0700);
+  box.env = {{"XDG_STATE_HOME", xdg}, {"XDG_CACHE_HOME", cache}, {"XDG_CONFIG_HOME", data + "/config"}, {"XDG_RUNTIME_DIR", data + "/run"}};
+  write_file(xdg + "/h5i/keys/host.key", "secret");
+  write_file(data + "/other", "theirs");
+  std::string h5i = box.root() + "/.git/h5i", neighbour = h5i + "/boxes/human/neighbour";
+  KCHECK(box.run({"true"}).status == 0);  // the proof is there now, and the box's folder
+  mkdir(neighbour.c_str(), 0700);
+  write_file(neighbour + "/manifest.json", "{}");
+  for (const char* field : {"read", "write"}) {
+    box.profile["fs"]["read"] = json::Array{"/usr", "/etc", "/bin", "/lib", "/lib64", "/sbin"};
+    box.profile["fs"]["write"] = json::Array{"$WORK"};
+    box.profile["fs"][field].push(data);
+    box.profile["fs"][field].push(box.root());
+    bool may_write = std::string(field) == "write";
+    auto runs = [&](const std::string& script) { return box.shell(script).status == 0; };
+    // Controls: what lies beside it in the same grants, and what is the box's own below it.
+    KCHECK_SAYS(runs("grep theirs " + data + "/other && cat " + box.root() + "/.git/HEAD"), field);
+    KCHECK(runs("echo x > " + data + "/other") == may_write);
+    write_file(data + "/other", "theirs");
+    KCHECK(runs("echo x > made && cat " + box.work() + "/made && echo '{}' > $H5I_SPOOL/a.json"));
+    for (const std::string& path : {xdg + "/h5i/keys/host.key", neighbour + "/manifest.json", h5i + "/boxes/human/fix/log.jsonl",
+                                    h5i + "/boxes/human/fix/policy.resolved.json", h5i + "/boxes/human/fix/manifest.json"}) {
+      struct stat s {};
+      KCHECK_SAYS(stat(path.c_str(), &s) == 0, path);  // control: it is there
+      KCHECK_SAYS(!runs("cat " + path), path);
+    }
+    for (const std::string& dir : {xdg + "/h5i", cache + "/h5i/proved", data + "/config/h5i", data + "/run/h5i", h5i}) {
+      (void)runs("mkdir -p " + dir + "; chmod 777 " + dir + "; echo forged > " + dir + "/forged");
+      struct stat s {};
+      KCHECK_SAYS(lstat((dir + "/forged").c_str(), &s) != 0, dir);
+    }
+    for (const std::string& dir : {xdg, cache, h5i.substr(0, h5i.size() - 4)}) {
+      (void)runs("mv " + dir + " " + dir + ".away");
+      struct stat s {};
+      KCHECK_SAYS(lstat((dir + "/h5i").c_str(), &s) == 0, dir);
+    }
+    (void)runs("for f in $(find " + cache + " -name 'verify-*'); do echo forged > $f; done");
+    KCHECK(box.run({"true"}).status == 0);
+    KCHECK(box.run({"true"}).status == 0);
+    KCHECK(box.receipt["self_reported"]["proof"].string() == "cached");
+  }
 }

@@ -304,6 +304,76 @@ TEST_CASE("what other programs trust stays read-only under a writable grant") {
   CHECK((w.access("/home/u/.config/h5i") & kWriteFile) == 0);
 }
 
+TEST_CASE("what is hidden is neither shown nor writable in a grant, whether it lies above, at or below one") {
+  const std::string git = "/home/u/r/.git", h5i = git + "/h5i";
+  FakeHost h = debian();
+  h.dir("/home/u/.cache/h5i/proved").dir("/home/u/.local/state/h5i/keys").dir(h5i + "/boxes/a/other/work");
+  json::Value v = sample_request();
+  v["hide_always"] = json::Array{"/home/u/.cache/h5i", "/home/u/.local/state/h5i", h5i};
+  profile_of(v)["fs"]["write"] = json::Array{"$WORK", "/home/u/.cache", "/home/u/r", "/home/u/.local/state/h5i/keys"};
+  profile_of(v)["fs"]["read"].push(h5i + "/boxes");
+  Seen s(v, h);
+  CHECK(s.kind("/home/u/.cache/h5i") == "mask");
+  CHECK(s.writable_bind("/home/u/.cache"));  // control
+  CHECK(s.at.count("/home/u/.local/state/h5i/keys") == 0);
+  CHECK(s.access("/home/u/.local/state/h5i/keys") == 0);
+  CHECK(s.kind(h5i) == "tmpfs");
+  CHECK(s.at.count(h5i + "/boxes") == 0);
+  CHECK(s.access(h5i + "/boxes") == 0);
+  CHECK(s.writable_bind(git));  // cannot be renamed away
+  // The box's own is there all the same.
+  CHECK(s.writable_bind(kWork));
+  CHECK(s.writable_bind(kWork + "/.git"));
+  CHECK(s.writable_bind(kBox + "/spool"));
+  // A later denial inside makes nothing on the host; one inside the work tree holds.
+  profile_of(v)["fs"]["deny"] = json::Array{h5i + "/boxes/a/other", "$WORK/.env"};
+  Seen denied(v, h);
+  CHECK(denied.kind(h5i + "/boxes/a/other") == "");
+  CHECK(denied.kind(kWork + "/.env") == "mask");
+  for (const auto& p : denied.view.placeholders) CHECK(p.root != "/home/u/r");
+}
+
+TEST_CASE("hidden names that are not there yet: held in a writable grant, left alone in a read-only one") {
+  FakeHost h = debian();
+  h.dir("/home/u/.cache");
+  json::Value v = sample_request();
+  v["hide_always"] = json::Array{"/home/u/.cache/h5i"};
+  profile_of(v)["fs"]["write"].push("/home/u/.cache");
+  Seen s(v, h);
+  CHECK(s.kind("/home/u/.cache/h5i") == "mask");
+  REQUIRE(s.view.placeholders.size() == 1);
+  CHECK(s.view.placeholders[0].directory);  // h5i itself can go on using the name
+  json::Value r = sample_request();
+  r["hide_always"] = v["hide_always"];
+  profile_of(r)["fs"]["read"].push("/home/u/.cache");
+  Seen readable(r, h);
+  CHECK(readable.kind("/home/u/.cache/h5i") == "");
+  CHECK(readable.view.placeholders.empty());
+}
+
+TEST_CASE("a work tree that is seen only through a grant of the repository stays when h5i's directory is hidden") {
+  json::Value v = sample_request();
+  v["hide_always"] = json::Array{"/home/u/r/.git/h5i"};
+  profile_of(v)["fs"]["write"] = json::Array{"/home/u/r"};
+  Seen s(v, debian());
+  CHECK(s.kind("/home/u/r/.git/h5i") == "tmpfs");
+  CHECK(s.writable_bind(kWork));
+  profile_of(v)["fs"]["write"] = json::Array{};
+  profile_of(v)["fs"]["read"].push("/home/u/r");
+  Seen r(v, debian());
+  CHECK(r.readonly_bind(kWork));
+}
+
+TEST_CASE("a link to what is hidden, in a writable grant, could be replaced: refused") {
+  FakeHost h = debian();
+  h.dir("/data/cache/h5i").link("/home/u/d/cache", "/data/cache");
+  json::Value v = sample_request();
+  v["hide_always"] = json::Array{"/home/u/d/cache/h5i"};
+  CHECK(refusal(v, h) == H5I_OK);
+  profile_of(v)["fs"]["write"].push("/home/u/d");
+  CHECK(refusal(v, h) == H5I_E_POLICY_FIELD_TIER);
+}
+
 TEST_CASE("a denial below a name that is always write-denied opens nothing there") {
   FakeHost h = debian();
   h.dir("/home/u/.config/h5i/keys/deep").file("/home/u/.config/h5i/keys/deep/key");

@@ -67,24 +67,27 @@ TEST_CASE("whatever is granted and denied, a name shows what the policy says") {
   tier_process::HostFacts facts;
   facts.landlock_abi = 7;
 
-  size_t binds = 0, masks = 0, writable = 0;
+  size_t binds = 0, masks = 0, hidden = 0, writable = 0;
   for (uint32_t seed = 1; seed <= 1500; seed++) {
     Draw draw{seed};
-    std::vector<std::string> read, write, deny, always;
+    std::vector<std::string> read, write, deny, always, hide;
     auto pick = [&] { return names[draw.below(static_cast<uint32_t>(names.size()))]; };
     for (uint32_t n = draw.below(4); n > 0; n--) read.push_back(pick());
     for (uint32_t n = draw.below(4); n > 0; n--) write.push_back(pick());
     for (uint32_t n = draw.below(4); n > 0; n--) deny.push_back(pick() + (draw.below(3) == 0 ? "/later" : ""));
     for (uint32_t n = draw.below(4); n > 0; n--) always.push_back(pick());
+    if (seed % 2 == 0)
+      for (uint32_t n = draw.below(3); n > 0; n--) hide.push_back(pick());
     json::Value request = sample_request();
     for (const std::string& p : read) profile_of(request)["fs"]["read"].push(p);
     for (const std::string& p : write) profile_of(request)["fs"]["write"].push(p);
     profile_of(request)["fs"]["deny"] = json_list(deny);
     request["deny_always"] = json_list(always);
+    request["hide_always"] = json_list(hide);
     auto view = tier_process::build_view(h5i::tests::read(request), facts, host);
     INFO("seed " << seed << " read " << json::canonical(json_list(read)) << " write "
                  << json::canonical(json_list(write)) << " deny " << json::canonical(json_list(deny)) << " always "
-                 << json::canonical(json_list(always)));
+                 << json::canonical(json_list(always)) << " hide " << json::canonical(json_list(hide)));
     REQUIRE(view.ok());
 
     std::vector<std::string> asked = names;
@@ -95,7 +98,10 @@ TEST_CASE("whatever is granted and denied, a name shows what the policy says") {
       bool readable = within_any(path, read) || within_any(path, write);
       bool may_write = within_any(path, write) && !within_any(path, always);
       bool later = path.size() > 6 && path.compare(path.size() - 6, 6, "/later") == 0;
-      if (within_any(path, deny)) {
+      if (within_any(path, hide)) {
+        CHECK(s.kind != "bind");
+        hidden += s.kind == "mask";
+      } else if (within_any(path, deny)) {
         // An absent name of a read-only directory needs no mask: nobody in the box can make it.
         bool needless = later && !may_write;
         CHECK((s.kind != "bind" || (needless && !s.writable)));
@@ -111,10 +117,12 @@ TEST_CASE("whatever is granted and denied, a name shows what the policy says") {
       }
     }
     // A denied name below a writable grant: no directory in between can be renamed.
-    for (const std::string& d : deny) {
+    std::vector<std::string> fixed = deny;
+    fixed.insert(fixed.end(), hide.begin(), hide.end());
+    for (const std::string& d : fixed) {
       if (shown(*view, d).kind != "mask" || !within_any(d, write) || within_any(d, always)) continue;
       for (std::string at = tier_process::parent_of(d); within_any(at, write); at = tier_process::parent_of(at)) {
-        if (within_any(at, deny)) break;  // masked as a whole
+        if (within_any(at, fixed)) break;  // masked as a whole
         bool is_target = false;
         for (const json::Value& m : view->mounts) is_target = is_target || m["target"].string() == at;
         INFO(at << " above " << d);
@@ -124,5 +132,6 @@ TEST_CASE("whatever is granted and denied, a name shows what the policy says") {
   }
   CHECK(binds > 1000);  // the draw is worth its time
   CHECK(masks > 100);
+  CHECK(hidden > 50);
   CHECK(writable > 500);
 }
