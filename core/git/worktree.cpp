@@ -2,7 +2,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -331,6 +333,79 @@ Result<void> drop_journal(const UniqueFd& dir) {
   return {};
 }
 
+// ---- the record of an interrupted apply is believed only where move_branch() itself could have written it
+
+constexpr std::string_view kIdDigits = "0123456789abcdefghjkmnpqrstvwxyz";
+
+std::string real_path(const std::string& path) {
+  char out[PATH_MAX];
+  return ::realpath(path.c_str(), out) ? out : "";
+}
+
+// Where the .git of a work tree leads: a directory, or what its file names. Empty when to none.
+std::string git_dir_of(const std::string& work_dir) {
+  struct stat st{};
+  if (::stat((work_dir + "/.git").c_str(), &st) != 0) return "";
+  if (S_ISDIR(st.st_mode)) return real_path(work_dir + "/.git");
+  auto work = os::open_directory(work_dir);
+  auto text = work ? os::read_file_beneath(*work, ".git", PATH_MAX + 16) : Result<std::string>(work.error());
+  if (!text || !text->starts_with("gitdir: ")) return "";
+  std::string to = text->substr(8);
+  while (!to.empty() && (to.back() == '\n' || to.back() == '\r')) to.pop_back();
+  if (to.find('\0') != std::string::npos) return "";
+  return to.starts_with('/') ? real_path(to) : real_path(work_dir + "/" + to);
+}
+
+bool plain_path(std::string_view path) {
+  while (true) {
+    size_t slash = path.find('/');
+    if (!plain_component(path.substr(0, slash))) return false;
+    if (slash == std::string_view::npos) return true;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+// Empty when it is one.
+std::string fault_of(const Journal& j, const Repository& repo) {
+  std::string common = real_path(repo.directory()), git_dir = real_path(j.git_dir);
+  bool linked = !git_dir.empty() && parent_of(git_dir) == common + "/worktrees";
+  if (git_dir.empty() || (git_dir != common && !linked)) return "git_dir is not this repository's";
+  if (j.work_dir.empty() || j.work_dir[0] != '/' || git_dir_of(j.work_dir) != git_dir) return "work_dir is not the work tree of git_dir";
+  std::string in_git = j.git_dir + "/" + kStaging, in_work = j.work_dir + "/." + kStaging;
+  std::string id = j.staging.starts_with(in_git) ? j.staging.substr(in_git.size()) : j.staging.starts_with(in_work) ? j.staging.substr(in_work.size()) : "";
+  if (id.size() != kIdLength || id.find_first_not_of(kIdDigits) != std::string::npos) return "staging is no folder that an apply makes";
+  struct stat st{};
+  if (::lstat(j.staging.c_str(), &st) == 0 && (!S_ISDIR(st.st_mode) || st.st_uid != ::geteuid() || (st.st_mode & 022) != 0)) return "staging is not this user's own folder";
+  if (!j.branch.starts_with("refs/heads/") || !plain_path(j.branch)) return "branch is none";
+  for (size_t i = 0; i < j.ops.size(); i++) {
+    const Op& o = j.ops[i];
+    if (!plain_path(o.path)) return "an operation names " + printable(o.path, {.limit = 200});
+    if (!o.staged.empty() && o.staged != std::to_string(i)) return "a new file's name is not one that an apply makes";
+    if (o.old_mode != 0 && o.old_mode != kFile && o.old_mode != kExecutable && o.old_mode != kLink) return "an operation has a mode that no file has";
+  }
+  return {};
+}
+
+// What would get in place is what the branch's new commit says, and what would go is not in it.
+Result<std::string> content_fault(const Journal& j, const Repository& repo) {
+  CommitInfo commit = H5I_TRY(repo.commit(j.new_commit));
+  Tree tree = H5I_TRY(repo.read_tree(commit.tree));
+  UniqueFd staging = H5I_TRY(os::open_directory(j.staging));
+  for (const Op& o : j.ops) {
+    const Entry* e = find_entry(tree, o.path);
+    bool fits = o.staged.empty() == (e == nullptr);
+    struct stat st{};
+    if (fits && e && fstatat(staging.get(), o.staged.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) fits = H5I_TRY(holds(staging, o.staged, e->mode, e->oid));
+    if (!fits) return printable(o.path, {.limit = 200}) + " is not what the commit " + j.new_commit.hex() + " says";
+  }
+  return std::string();
+}
+
+Error not_believed(const std::string& why) {
+  return make_error(Errc::CORRUPT, "the record of an interrupted apply is not one that h5i wrote: nothing was done", std::string(kJournal) + ": " + why,
+                    "look at the work tree, then remove h5i/apply.json from the git directory");
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> dirty_paths(const Repository&, const WorkTree& at, const UserIndex& index, const Tree& head) {
@@ -441,9 +516,12 @@ Result<void> finish_interrupted(const Repository& repo) {
   }
   if (!text) return std::move(text).error();
   Journal j = H5I_TRY(Journal::from(*text));
+  if (std::string why = fault_of(j, repo); !why.empty()) return not_believed(why);
   std::optional<Oid> now = H5I_TRY(repo.ref(j.branch));
   struct stat st{};
   bool staged = lstat(j.staging.c_str(), &st) == 0;
+  if (now && *now == j.new_commit && staged)
+    if (std::string why = H5I_TRY(content_fault(j, repo)); !why.empty()) return not_believed(why);
   if (now && *now == j.new_commit && staged) H5I_TRY(carry_out(j, true));
   if (staged) unlink((j.git_dir + "/index.lock").c_str());  // ours: taken before the staging folder was made, left by the death
   remove_staging(j.staging);

@@ -178,7 +178,7 @@ TEST_CASE("what a user changed after a death is not overwritten by finishing") {
   REQUIRE(t.move());
   // As if the death had come before a.txt was put in place, and the user had edited it since.
   Repository r = t.open();
-  std::string staging = t.repo + "/.git/h5i-apply.test";
+  std::string staging = t.repo + "/.git/h5i-apply.01jd0000000000000000000000";
   test::make_directories(staging);
   write_file(staging + "/0", "changed\n");
   write_file(t.repo + "/a.txt", "the user's own\n");
@@ -191,6 +191,119 @@ TEST_CASE("what a user changed after a death is not overwritten by finishing") {
   REQUIRE(finish_interrupted(r));
   CHECK(test::read_file(t.repo + "/a.txt") == "the user's own\n");
   CHECK(t.no_litter());
+}
+
+namespace {
+// What a death left, as move_branch() writes it: the branch has moved, `a.txt` is not yet in place.
+struct Interrupted : Tree2 {
+  std::string work_dir, git_dir, staging, branch = "refs/heads/main", path = "a.txt", staged = "0", content = "changed\n";
+  bool remove = false;
+  int64_t old_mode = 0100644;
+  explicit Interrupted(bool linked = false) {
+    work_dir = linked ? s.path + "/linked" : repo;
+    git_dir = linked ? repo + "/.git/worktrees/linked" : repo + "/.git";
+    if (linked) {
+      test::git(repo, {"checkout", "-q", "--detach"});
+      test::git(repo, {"worktree", "add", "-q", work_dir, "main"});
+    }
+    staging = git_dir + "/h5i-apply.01jd0000000000000000000000";
+    test::git(repo, {"update-ref", "refs/heads/main", new_commit.hex()});
+  }
+  Result<void> finish() {
+    if (!staging.empty() && !test::exists(staging)) {
+      test::make_directories(staging);
+      chmod(staging.c_str(), 0700);
+    }
+    if (!staged.empty()) write_file(staging + "/" + staged, content);
+    json::Array ops;
+    ops.push_back(json::Object{{"path", base64(path)}, {"remove", remove}, {"staged", staged}, {"old_mode", old_mode}, {"old_oid", find_entry(before, "a.txt")->oid.hex()}});
+    write_file(repo + "/.git/h5i/apply.json",
+               json::canonical(json::Object{{"schema", "h5i.apply/1"}, {"work_dir", base64(work_dir)}, {"git_dir", base64(git_dir)}, {"staging", base64(staging)},
+                                            {"branch", base64(branch)}, {"old", old_commit.hex()}, {"new", new_commit.hex()}, {"ops", std::move(ops)}}));
+    Repository r = open();
+    return finish_interrupted(r);
+  }
+};
+}  // namespace
+
+TEST_CASE("a record of an interrupted apply is followed only where h5i itself could have written it") {
+  for (bool linked : {false, true}) {  // control
+    INFO("linked " << linked);
+    Interrupted t(linked);
+    auto done = t.finish();
+    if (!done) FAIL(done.error().what << " " << done.error().evidence);
+    CHECK(test::read_file(t.work_dir + "/a.txt") == "changed\n");
+    CHECK(t.no_litter());
+  }
+  struct Case {
+    const char* name;
+    const char* why;
+    void (*change)(Interrupted&);
+  };
+  const Case cases[] = {
+      {"another directory as work tree", "work_dir is not", [](Interrupted& t) { t.work_dir = t.s.path + "/home"; t.path = ".bash_login"; t.old_mode = 0; }},
+      {"a directory whose .git leads elsewhere", "work_dir is not", [](Interrupted& t) {
+         t.work_dir = t.s.path + "/home";
+         write_file(t.work_dir + "/.git", "gitdir: " + t.s.path + "/home/elsewhere\n");
+         test::make_directories(t.s.path + "/home/elsewhere");
+       }},
+      {"a folder of the work tree", "work_dir is not", [](Interrupted& t) { t.work_dir = t.repo + "/dir"; t.path = "b.txt"; }},
+      {"another repository's git directory", "git_dir is not", [](Interrupted& t) {
+         test::make_repository(t.s.path + "/home");
+         t.git_dir = t.s.path + "/home/.git";
+         t.work_dir = t.s.path + "/home";
+         t.staging = t.git_dir + "/h5i-apply.01jd0000000000000000000000";
+       }},
+      {"a git directory beside the linked ones", "git_dir is not", [](Interrupted& t) {
+         t.work_dir = t.s.path + "/home";
+         t.git_dir = t.repo + "/.git/other";
+         test::make_directories(t.git_dir);
+         write_file(t.work_dir + "/.git", "gitdir: " + t.git_dir + "\n");
+         t.staging = t.git_dir + "/h5i-apply.01jd0000000000000000000000";
+       }},
+      {"a staging folder of another name", "no folder that an apply makes", [](Interrupted& t) { t.staging = t.repo + "/.git/stg"; }},
+      {"a staging folder below another", "no folder that an apply makes", [](Interrupted& t) { t.staging = t.repo + "/.git/h5i-apply.01jd000000000/000000000000"; }},
+      {"a staging folder outside", "no folder that an apply makes", [](Interrupted& t) { t.staging = t.s.path + "/home/h5i-apply.01jd0000000000000000000000"; }},
+      {"a staging folder that others may fill", "not this user's own", [](Interrupted& t) {
+         test::make_directories(t.staging);
+         chmod(t.staging.c_str(), 0777);
+       }},
+      {"a path upwards", "an operation names", [](Interrupted& t) { t.path = "../home/x"; t.old_mode = 0; }},
+      {"an absolute path", "an operation names", [](Interrupted& t) { t.path = t.s.path + "/home/x"; t.old_mode = 0; }},
+      {"a path into .git", "an operation names", [](Interrupted& t) { t.path = ".git/hooks/post-checkout"; t.old_mode = 0; }},
+      {"a path into .GIT below", "an operation names", [](Interrupted& t) { t.path = "dir/.GIT/config"; t.old_mode = 0; }},
+      {"an empty path", "an operation names", [](Interrupted& t) { t.path = ""; }},
+      {"a new file of another name", "a new file's name", [](Interrupted& t) { t.staged = "index"; }},
+      {"a mode of no file", "a mode that no file has", [](Interrupted& t) { t.old_mode = 040000; }},
+      {"a branch upwards", "branch is none", [](Interrupted& t) { t.branch = "refs/heads/../../config"; }},
+      {"no branch", "branch is none", [](Interrupted& t) { t.branch = "HEAD"; }},
+      {"content that is not the commit's", "is not what the commit", [](Interrupted& t) { t.content = "forged\n"; }},
+      {"a new file that the commit has not", "is not what the commit", [](Interrupted& t) { t.path = "forged"; t.old_mode = 0; }},
+      {"a removal of what the commit has", "is not what the commit", [](Interrupted& t) { t.staged = ""; t.remove = true; }},
+  };
+  for (const Case& c : cases) {
+    INFO(c.name);
+    Interrupted t;
+    std::string home = t.s.path + "/home", index = test::read_file(t.repo + "/.git/index"), config = test::read_file(t.repo + "/.git/config");
+    test::make_directories(home);
+    c.change(t);
+    auto done = t.finish();
+    REQUIRE_FALSE(done);
+    CHECK(done.error().code == Errc::CORRUPT);
+    INFO(done.error().evidence);
+    CHECK(done.error().evidence.find(c.why) != std::string::npos);
+    CHECK_FALSE(test::exists(home + "/.bash_login"));
+    CHECK_FALSE(test::exists(home + "/x"));
+    CHECK(test::read_file(home + "/a.txt") != t.content);
+    CHECK_FALSE(test::exists(t.repo + "/forged"));
+    CHECK_FALSE(test::exists(t.repo + "/.git/hooks/post-checkout"));
+    CHECK(test::read_file(t.repo + "/a.txt") != t.content);
+    CHECK(test::exists(t.repo + "/a.txt"));
+    CHECK(test::exists(t.repo + "/dir/b.txt"));
+    CHECK(test::read_file(t.repo + "/.git/index") == index);
+    CHECK(test::read_file(t.repo + "/.git/config") == config);
+    CHECK(test::exists(t.repo + "/.git/h5i/apply.json"));
+  }
 }
 
 TEST_CASE("one at a time") {
