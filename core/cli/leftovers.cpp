@@ -14,10 +14,10 @@ namespace {
 
 constexpr size_t kIdLength = 26;
 
-// The first free name among SLUG, SLUG.2, SLUG.3, ...: an earlier box of the same name keeps its evidence.
+// The first free name among SLUG, SLUG~2, SLUG~3, ...: an earlier box of the same name keeps its evidence. No slug holds a ~.
 Result<std::string> make_evidence_dir(const UniqueFd& agent, const std::string& slug) {
   for (int i = 1; i < 100000; i++) {
-    std::string name = i == 1 ? slug : slug + "." + std::to_string(i);
+    std::string name = i == 1 ? slug : slug + "~" + std::to_string(i);
     if (mkdirat(agent.get(), name.c_str(), 0700) == 0) return name;
     if (errno != EEXIST) return sys_error("make the evidence folder");
   }

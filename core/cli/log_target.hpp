@@ -13,8 +13,8 @@ struct LogTarget {
   std::string session;                   // when a session was named
 };
 
-// A path when it has the look of one (begins with '/', './' or '../', or ends in ".jsonl"), a session by its 26 digits,
-// else a box; when there is none of that name, the evidence that a removed one left.
+// A path when it begins with '/', './' or '../'. Else a box of that name when there is one; else a file whose name ends in
+// ".jsonl", a session by its 26 digits, the newest evidence that removed boxes of that name left.
 Result<LogTarget> log_target(const std::string& text);
 // The same for a verb that writes: a box or a session, never a file of unknown origin.
 Result<LogTarget> box_log_target(const std::string& text);

@@ -38,7 +38,7 @@ std::optional<Error> of_another_box(const LogTarget& target) {
     if (r["kind"].string() == "created") named = r["body"]["box"].string();
     return false;
   });
-  // The evidence of a removed box may lie in <slug>.2; a session was found by its id, and the name adds nothing.
+  // A session was found by its id, and the name adds nothing.
   if (!read || named.empty() || !target.session.empty() || named == target.box->name.str()) return {};
   return make_error(Errc::LOG_FOREIGN, "the log of " + target.box->name.str() + " is the log of another box",
                     "record 0: it was created as " + printable(named, {.limit = 200}));

@@ -112,6 +112,62 @@ TEST_CASE("log verify: a box, a session and a file; proven, unproven and refused
   CHECK(w.json_of("log-verify", {"log", "verify", "fix", "--key", log}, 1)["error"]["id"].string() == "input.invalid");
 }
 
+TEST_CASE("the evidence of a removed box is found by its own name, whatever other names look like") {
+  World w;
+  std::string boxes = w.repo + "/.git/h5i/boxes/human/", kept = w.repo + "/.git/h5i/evidence/human/";
+  std::filesystem::create_directories(kept);
+  auto removed = [&](const std::string& slug, int records, const std::string& folder) {
+    w.add_box(slug, records);
+    std::filesystem::rename(boxes + slug, kept + folder);
+  };
+  auto verify = [&](const std::string& name, int status = 0) { return w.json_of("log-verify", {"log", "verify", name, "--allow-unsealed"}, status); };
+  removed("zz.2", 3, "zz.2");
+  CHECK(verify("zz", 1)["error"]["id"].string() == "box.not-found");
+  removed("zz", 5, "zz");
+  CHECK(verify("zz")["records"].integer() == 5);
+  CHECK(verify("zz.2")["records"].integer() == 3);
+  removed("zz", 7, "zz~2");
+  CHECK(verify("zz")["records"].integer() == 7);
+  removed("zz", 8, "zz~10");
+  CHECK(verify("zz")["records"].integer() == 8);
+  CHECK(verify("zz~2", 2)["error"]["id"].string() == "box.name");  // no box can be called so
+  // As it was written once: the first record says whose it is.
+  removed("old", 4, "old");
+  removed("old", 6, "old.2");
+  CHECK(verify("old")["records"].integer() == 6);
+  CHECK(verify("old.2", 1)["error"]["id"].string() == "box.not-found");
+  // One that was exchanged for another's is still said to be: the first record does not choose among the folders.
+  removed("other", 4, "other");
+  std::filesystem::copy_file(kept + "other/log.jsonl", kept + "zz~10/log.jsonl", std::filesystem::copy_options::overwrite_existing);
+  CHECK(verify("zz", 1)["error"]["id"].string() == "log.foreign-record");
+}
+
+TEST_CASE("a box's name wins over a file's and a session's look") {
+  World w;
+  const std::string digits = "01jd0000000000000000000000";
+  w.add_box("a.jsonl", 3);
+  w.add_box(digits, 4);
+  auto verify = [&](const std::string& name, int status = 0) { return w.json_of("log-verify", {"log", "verify", name, "--allow-unsealed"}, status); };
+  CHECK(verify("a.jsonl")["records"].integer() == 3);
+  CHECK(verify(digits)["records"].integer() == 4);
+  CHECK(w.json_of("log-seal", {"log", "seal", digits}, 0)["made"].boolean());
+  // Controls: a file is named by ./, and a session and a file where no box is called so.
+  CHECK(verify("./a.jsonl", 1)["error"]["id"].string() == "not-found");
+  CHECK(verify(kSession)["records"].integer() > 0);
+  std::filesystem::copy_file(w.repo + "/.git/h5i/boxes/human/a.jsonl/log.jsonl", w.repo + "/b.jsonl");
+  CHECK(verify("b.jsonl")["records"].integer() == 3);
+  CHECK(verify("c.jsonl", 1)["error"]["id"].string() == "not-found");
+  // Removed: its evidence by the same name, unless a file is called so.
+  std::string kept = w.repo + "/.git/h5i/evidence/human/";
+  std::filesystem::create_directories(kept);
+  for (const std::string& name : {std::string("a.jsonl"), digits}) std::filesystem::rename(w.repo + "/.git/h5i/boxes/human/" + name, kept + name);
+  CHECK(verify("a.jsonl")["records"].integer() == 3);
+  CHECK(verify(digits)["records"].integer() == 4);
+  w.add_box("more", 9);
+  std::filesystem::copy_file(w.repo + "/.git/h5i/boxes/human/more/log.jsonl", w.repo + "/a.jsonl");
+  CHECK(verify("a.jsonl")["records"].integer() == 9);
+}
+
 TEST_CASE("log verify names the first bad record of a changed copy") {
   World w;
   std::string log = w.add_box("fix", 6), other = w.add_box("other", 6);
