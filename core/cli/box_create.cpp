@@ -76,6 +76,7 @@ Result<policy::Resolved> resolve_policy(const Parsed& p, const SourcePlan& sourc
   if (p.has("--isolation") && p.get("--isolation") != "auto") in.isolation = p.get("--isolation");
   if (p.has("--image")) in.image = p.get("--image");
   in.home = dirs.home;
+  in.own_dirs = {dirs.config, dirs.state, dirs.cache, dirs.runtime};
   in.uid = geteuid();
   in.agent = agent_given;
   in.runtimes = policy::installed_runtimes(dirs.home, environment("PATH"));

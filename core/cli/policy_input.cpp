@@ -51,6 +51,7 @@ Result<PolicySurroundings> policy_surroundings(const Parsed& parsed) {
     in.home = home;
     while (in.home.size() > 1 && in.home.back() == '/') in.home.pop_back();
   }
+  if (auto dirs = session::UserDirs::from_environment()) in.own_dirs = {dirs->config, dirs->state, dirs->cache, dirs->runtime};
   in.agent = parsed.get("--agent", environment("H5I_AGENT"));
   if (parsed.has("--image")) in.image = parsed.get("--image");
   in.runtimes = policy::installed_runtimes(in.home, environment("PATH"));

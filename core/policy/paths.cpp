@@ -39,10 +39,24 @@ std::string fault_of_bytes(std::string_view s) {
 }  // namespace
 
 const std::vector<std::string_view> kCredentialPaths = {
-    ".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".netrc", ".git-credentials", ".pypirc", ".password-store",
-    ".cargo/credentials", ".cargo/credentials.toml", ".claude/.credentials.json", ".codex/auth.json", ".config/gh",
-    ".config/gcloud", ".config/git/credentials", ".config/h5i", ".config/containers/auth.json", ".local/share/keyrings",
-    ".local/state/h5i", ".mozilla", ".config/google-chrome", ".config/chromium"};
+    // keys and stores of passwords
+    ".ssh", ".gnupg", ".password-store", ".vault-token", ".config/op", ".config/sops", ".local/share/keyrings", ".local/share/kwalletd",
+    // clouds and clusters
+    ".aws", ".azure", ".oci", ".boto", ".s3cfg", ".kube", ".fly", ".config/gcloud", ".config/rclone", ".config/doctl", ".config/hcloud",
+    ".terraformrc", ".terraform.d/credentials.tfrc.json",
+    // images, packages and code
+    ".docker", ".dockercfg", ".config/containers/auth.json", ".config/helm/registry", ".npmrc", ".yarnrc.yml", ".pypirc", ".pip/pip.conf",
+    ".config/pip", ".config/pypoetry/auth.toml", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".bundle/config",
+    ".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties", ".nuget/NuGet/NuGet.Config", ".config/composer/auth.json",
+    ".composer/auth.json", ".netrc", ".git-credentials", ".config/git/credentials", ".config/gh", ".config/hub", ".config/glab-cli",
+    ".subversion/auth",
+    // databases and services
+    ".pgpass", ".my.cnf", ".mylogin.cnf", ".databrickscfg", ".kaggle", ".huggingface/token", ".msmtprc", ".fetchmailrc", ".smbcredentials",
+    // agents, and h5i itself
+    ".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json", ".config/github-copilot", ".config/h5i",
+    ".local/state/h5i",
+    // browsers and mail
+    ".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge"};
 
 Result<std::string> expand_path(std::string_view written, const PathRoots& roots) {
   std::string fault = fault_of_bytes(written);
@@ -114,9 +128,13 @@ std::string never_granted(std::string_view path, const PathRoots& roots) {
   if (beneath(path, "/sys")) return "/sys is the host's kernel; no profile grants it";
   if (beneath(path, "/proc")) return "the box has a /proc of its own; parts of the host's are not granted";
   if (beneath(path, "/dev")) return "the box has a /dev of its own; devices are not granted";
+  constexpr const char* kOwn = "h5i's own configuration, keys, trust, results and boxes are not granted";
   if (!roots.home.empty())
-    for (std::string_view own : {"/.config/h5i", "/.local/state/h5i"})
-      if (beneath(path, roots.home + std::string(own))) return "h5i's own configuration, keys and trust are not granted";
+    for (std::string_view own : {"/.config/h5i", "/.local/state/h5i", "/.cache/h5i"})
+      if (beneath(path, roots.home + std::string(own))) return kOwn;
+  if (!roots.repo.empty() && beneath(path, roots.repo + "/.git/h5i")) return kOwn;
+  for (const std::string& own : roots.own)
+    if (!own.empty() && beneath(path, own)) return kOwn;
   return {};
 }
 

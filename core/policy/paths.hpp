@@ -11,6 +11,7 @@ namespace h5i::policy {
 struct PathRoots {
   std::string home;  // absolute; empty: unset
   std::string repo;
+  std::vector<std::string> own;  // h5i's directories as this user has them: never granted
 };
 
 // Absolute and normal (no "//", ".", trailing "/"), or "$WORK" or "$WORK/...": $WORK stays until the run. Refuses
@@ -26,7 +27,7 @@ bool beneath(std::string_view path, std::string_view parent);
 // What the box has of its own at every confining tier (/proc, /tmp, /dev and its ordinary nodes): never bound from the host.
 bool box_has_its_own(std::string_view path);
 
-// Why `path` may never be granted ("/", /sys, parts of /proc and /dev, h5i's own state); empty when it may.
+// Why `path` may never be granted ("/", /sys, parts of /proc and /dev, h5i's own directories); empty when it may.
 std::string never_granted(std::string_view path, const PathRoots& roots);
 
 // Where people keep credentials, relative to the home directory: granted only by name of the host's owner, and denied

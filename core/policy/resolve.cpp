@@ -50,7 +50,7 @@ Result<std::optional<ConfigBytes>> find_config(const ResolveInput& in) {
 // Everything that one resolve works on.
 class Resolver {
  public:
-  Resolver(const ResolveInput& in, std::vector<Error>& errors) : in_(in), errors_(errors), roots_{in.home, in.repo} {}
+  Resolver(const ResolveInput& in, std::vector<Error>& errors) : in_(in), errors_(errors), roots_{in.home, in.repo, in.own_dirs} {}
 
   void load() {
     auto config = find_config(in_);

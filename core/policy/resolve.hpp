@@ -38,6 +38,7 @@ struct ResolveInput {
 
   std::string home;  // absolute, what `~` means; empty: unset, and `~` in a profile is an error
   std::string repo;  // absolute, what `$REPO` means; empty: unset
+  std::vector<std::string> own_dirs;  // h5i's directories where this user has them: never granted
   uint32_t uid = 0;
   std::string agent;  // --agent or $H5I_AGENT, empty when neither: chooses what the profile `agent` means
   // The runtimes ("claude", "codex") that this user has installed; see installed_runtimes().

@@ -285,6 +285,9 @@ TEST_CASE("paths expand once and say only one thing") {
   refuses(profile("fs: { read: [/dev/kvm] }"), "policy.path", "devices");
   refuses(profile("fs: { read: [~/.config/h5i/trust] }"), "policy.path", "h5i's own");
   refuses(profile("fs: { write: [~/.local/state/h5i] }"), "policy.path", "h5i's own");
+  refuses(profile("fs: { write: [~/.cache/h5i/proved] }"), "policy.path", "h5i's own");
+  refuses(profile("fs: { read: [$REPO/.git/h5i] }"), "policy.path", "h5i's own");
+  CHECK(read(profile("fs: { write: [~/.cache], read: [$REPO/.git] }")).errors.empty());
   // What every box has of its own is not bound from the host, with a note.
   Read r = read(profile("fs: { read: [/usr, /proc, /tmp, /dev/null] }"));
   CHECK(r.errors.empty());

@@ -11,6 +11,7 @@
 #include "core/policy/allow_list.hpp"
 #include "core/policy/compare.hpp"
 #include "core/policy/explain.hpp"
+#include "core/policy/paths.hpp"
 #include "core/policy/resolve.hpp"
 #include "tests/support/catch.hpp"
 
@@ -230,10 +231,23 @@ TEST_CASE("paths of a profile: denied and granted, credentials, missing") {
   auto r = resolve(input(body("fs: { read: [\"~\"], deny: [] }")));
   REQUIRE(r);
   std::string deny = list(r->document["profile"]["fs"]["deny"]);
-  for (const char* p : {"/home/u/.ssh", "/home/u/.aws", "/home/u/.claude/.credentials.json", "/home/u/.config/h5i", "/home/u/.netrc"}) {
+  for (const char* p : {"/home/u/.ssh", "/home/u/.aws", "/home/u/.claude/.credentials.json", "/home/u/.config/h5i", "/home/u/.netrc",
+                        "/home/u/.npmrc", "/home/u/.pgpass", "/home/u/.m2/settings.xml", "/home/u/.vault-token", "/home/u/.config/rclone"}) {
     INFO(p);
     CHECK(deny.find(std::string("\"") + p + "\"") != std::string::npos);
   }
+  for (std::string_view c : kCredentialPaths) {
+    INFO(c);
+    CHECK(deny.find("\"/home/u/" + std::string(c) + "\"") != std::string::npos);
+  }
+  for (const char* p : {"~/.npmrc", "~/.m2/settings.xml", "~/.config/rclone/rclone.conf"})
+    refuses(input(body(std::string("fs: { read: [") + p + "], deny: [] }")), "policy.path", "credentials are kept");
+  CHECK(resolve(input(body("fs: { write: [~/.m2/repository], deny: [] }"))));
+  // h5i's directories where this user has them.
+  ResolveInput elsewhere = input(body("fs: { read: [/data/state/h5i/keys] }"));
+  CHECK(resolve(elsewhere));  // control
+  elsewhere.own_dirs = {"/data/state/h5i"};
+  refuses(elsewhere, "policy.path", "h5i's own");
   ResolveInput in = input(body("fs: { read: [/usr, /missing/dir] }"));
   in.exists = [](const std::string& p) { return p != "/missing/dir"; };
   refuses(in, "policy.path", "not there");
