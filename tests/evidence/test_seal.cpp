@@ -342,7 +342,7 @@ TEST_CASE("a key that somebody else could have put there is not believed, in wor
   std::string log = h.box("b", 3), theirs = other.box("b", 3);
   h.seal(log);
   other.seal(theirs);
-  auto stranger = PublicKey::from_pem(slurp(other.state + "/keys/host.pub"));
+  auto stranger = PublicKey::from_pem(read_file(other.state + "/keys/host.pub"));
   REQUIRE(stranger.ok());
   REQUIRE(HostKey(h.state).rotate().ok());
   REQUIRE(TrustStore(h.config).add(*stranger).ok());
@@ -384,7 +384,7 @@ TEST_CASE("this host's key is the secret one's; host.pub counts only without it,
   other.seal(forged);
   std::string pub = h.state + "/keys/host.pub";
   chmod((h.state + "/keys").c_str(), 0777);
-  spill(pub, slurp(other.state + "/keys/host.pub"));
+  spill(pub, read_file(other.state + "/keys/host.pub"));
   CHECK(h.verify(log).key_from == "this host");
   CHECK(h.verify(forged, false).error.has_value());
   REQUIRE(unlink((h.state + "/keys/host.key").c_str()) == 0);
