@@ -380,7 +380,7 @@ TEST_CASE("a kept result that does not hold, or that others could have put there
     int changed = 0;
     for (const auto& e : fs::recursive_directory_iterator(s.root + "/home/.cache")) {
       if (!e.is_regular_file() || !e.path().filename().string().starts_with(kind)) continue;
-      auto v = json::parse(slurp(e.path()));
+      auto v = json::parse(read_file(e.path()));
       REQUIRE(v);
       f((*v)["document"]);
       spill(e.path(), json::canonical(*v));
