@@ -14,19 +14,11 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/text_file.hpp"
+
 namespace h5i::test {
 namespace fs = std::filesystem;
 namespace {
-
-// A process that ends while it is read fails the read, and is none.
-std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  try {
-    return {std::istreambuf_iterator<char>(in), {}};
-  } catch (const std::exception&) {
-    return "";
-  }
-}
 
 std::vector<pid_t> all_processes() {
   std::vector<pid_t> out;
@@ -40,8 +32,8 @@ std::vector<pid_t> all_processes() {
 std::string proc(pid_t pid, const char* file) { return "/proc/" + std::to_string(pid) + "/" + file; }
 
 Seen look_at(pid_t pid) {
-  Seen s{pid, '?', slurp(proc(pid, "cmdline"))};
-  std::string stat = slurp(proc(pid, "stat"));
+  Seen s{pid, '?', read_file(proc(pid, "cmdline"))};
+  std::string stat = read_file(proc(pid, "stat"));
   size_t name = stat.find('('), end = stat.rfind(')');
   if (end != std::string::npos && end + 2 < stat.size()) s.state = stat[end + 2];
   if (s.words.empty() && name != std::string::npos) s.words = "[" + stat.substr(name + 1, end - name - 1) + "]";
@@ -59,7 +51,7 @@ void reap_orphans(pid_t not_mine) {
 void adopt_orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
 
 std::vector<pid_t> children_of(pid_t pid) {
-  std::istringstream in(slurp(proc(pid, "task/") + std::to_string(pid) + "/children"));
+  std::istringstream in(read_file(proc(pid, "task/") + std::to_string(pid) + "/children"));
   std::vector<pid_t> out;
   for (pid_t child; in >> child;) out.push_back(child);
   return out;
@@ -82,7 +74,7 @@ std::vector<Seen> marked(const std::string& folder) {
   std::vector<Seen> out;
   for (pid_t pid : all_processes()) {
     if (pid == getpid()) continue;
-    if (slurp(proc(pid, "cmdline")).find(folder) == std::string::npos && slurp(proc(pid, "environ")).find(folder) == std::string::npos) continue;
+    if (read_file(proc(pid, "cmdline")).find(folder) == std::string::npos && read_file(proc(pid, "environ")).find(folder) == std::string::npos) continue;
     Seen s = look_at(pid);
     if (s.state != '?' && s.state != 'Z' && s.state != 'X') out.push_back(std::move(s));
   }
@@ -99,7 +91,7 @@ std::vector<std::string> holds_on(const std::string& folder) {
   std::vector<std::string> out;
   std::set<ino_t> seen;
   auto lines_with = [&](const std::string& path, const std::string& what, const char* kind) {
-    std::istringstream in(slurp(path));
+    std::istringstream in(read_file(path));
     for (std::string line; std::getline(in, line);)
       if (line.find(what) != std::string::npos) out.push_back(std::string(kind) + " " + path + ": " + line);
   };
@@ -180,7 +172,7 @@ size_t descriptors_of(pid_t pid) {
 }
 
 long resident_kib(pid_t pid) {
-  std::istringstream in(slurp(proc(pid, "status")));
+  std::istringstream in(read_file(proc(pid, "status")));
   for (std::string line; std::getline(in, line);)
     if (line.rfind("VmRSS:", 0) == 0) return atol(line.c_str() + 6);
   return 0;
