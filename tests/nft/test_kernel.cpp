@@ -139,6 +139,8 @@ KERNEL_TEST("the kernel holds what it was given, and that is what nft reads of o
   KCHECK_SAYS(state, said(state));
   if (!has("nft")) return skip("nft-oracle", "there is no nft program");
   Ran listed = program("PATH=$PATH:/sbin:/usr/sbin; nft -s list ruleset");
+  // On a machine without /etc/protocols nft shows the number.
+  if (size_t at = listed.out.find("meta l4proto 6 "); at != std::string::npos) listed.out.replace(at, 14, "meta l4proto tcp");
   KCHECK_SAYS(listed.out == r.to_text(), "\n" + listed.out + "\ninstead of\n" + r.to_text());
   // And the other way: another compiler of the same text makes the same rules.
   KREQUIRE(unshare(CLONE_NEWNET) == 0);
