@@ -69,8 +69,10 @@ Result<policy::Resolved> resolve_policy(const Parsed& p, const SourcePlan& sourc
     git::Tree tree = H5I_TRY(repo.read_tree(commit.tree));
     const git::Entry *yaml = git::find_entry(tree, ".h5i/env.yaml"), *toml = git::find_entry(tree, ".h5i/env.toml");
     if (yaml && toml) return make_error(Errc::POLICY_TWO_FILES, "the revision holds two policies", ".h5i/env.yaml and .h5i/env.toml");
-    if (yaml || toml)
-      in.config = policy::ConfigBytes{(yaml ? yaml : toml)->path, H5I_TRY(repo.read_blob((yaml ? yaml : toml)->oid, 256 << 10)), toml != nullptr};
+    if (yaml || toml) {
+      std::string bytes = H5I_TRY(repo.read_blob((yaml ? yaml : toml)->oid, 256 << 10));
+      in.config = policy::ConfigBytes{(yaml ? yaml : toml)->path, std::move(bytes), toml != nullptr};
+    }
   }
   if (p.has("--profile")) in.profile = p.get("--profile");
   if (p.has("--isolation") && p.get("--isolation") != "auto") in.isolation = p.get("--isolation");

@@ -18,7 +18,8 @@ Result<Inspected> inspect(Context& ctx, const std::string& name) {
   session::BoxEntry box = H5I_TRY(open_box(ctx, name));
   session::Manifest m = H5I_TRY(session::load_manifest(box.paths));
   Json policy = H5I_TRY(session::load_policy(box.paths, m));
-  return Inspected{std::move(m), std::move(policy), H5I_TRY(session::last_run(box.paths))};
+  auto run = H5I_TRY(session::last_run(box.paths));
+  return Inspected{std::move(m), std::move(policy), std::move(run)};
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ struct Status {
 
 Result<Status> read_status(Context& ctx, const std::string& name) {
   session::BoxEntry box = H5I_TRY(open_box(ctx, name));
-  Status s{box, H5I_TRY(session::load_manifest(box.paths)), {}, {}, {}, {}};
+  session::Manifest manifest = H5I_TRY(session::load_manifest(box.paths));
+  Status s{box, std::move(manifest), {}, {}, {}, {}};
   s.run = H5I_TRY(session::last_run(box.paths));
   s.live = H5I_TRY(session::read_live(box.paths));
   auto seal = evidence::seal_state(box.paths.log());

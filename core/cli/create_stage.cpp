@@ -56,7 +56,8 @@ struct Base {
 
 Result<Base> base_of(const git::Repository& repo, const git::Oid& commit) {
   git::CommitInfo info = H5I_TRY(repo.commit(commit));
-  return Base{commit, info.tree, H5I_TRY(repo.read_tree(info.tree)), info.summary, 0};
+  git::Tree tree = H5I_TRY(repo.read_tree(info.tree));
+  return Base{commit, info.tree, std::move(tree), info.summary, 0};
 }
 
 // A commit for content that had none, or that carries the user's changes: made by h5i, on no branch of the user's.

@@ -21,7 +21,8 @@ Result<Trusted> trust(const std::string& file) {
   if (!key)
     return make_error(Errc::INVALID, printable(file) + " is not a public key", key.error().evidence,
                       "h5i key show prints one");
-  return Trusted{key->id(), H5I_TRY(evidence::TrustStore(dirs.config).add(*key))};
+  auto added = H5I_TRY(evidence::TrustStore(dirs.config).add(*key));
+  return Trusted{key->id(), std::move(added)};
 }
 
 }  // namespace

@@ -38,7 +38,9 @@ struct Place {
 };
 
 Result<Place> here() {
-  return Place{H5I_TRY(current_directory()), H5I_TRY(session::UserDirs::from_environment())};
+  auto here = H5I_TRY(current_directory());
+  session::UserDirs dirs = H5I_TRY(session::UserDirs::from_environment());
+  return Place{std::move(here), std::move(dirs)};
 }
 
 // The name in record 0, "agent/slug"; empty when there is none.

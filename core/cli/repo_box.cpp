@@ -173,8 +173,9 @@ Result<bool> seal_and_publish(const IdleBox& box, std::string* why) {
   }
   std::string ref = log_ref(box.manifest.name);
   git::Tree tree;
-  tree.push_back({"host.pub", git::kFile, H5I_TRY(box.repo.write_blob(published->public_key_bytes))});
-  tree.push_back({"log.jsonl.seal", git::kFile, H5I_TRY(box.repo.write_blob(published->seal_bytes))});
+  git::Oid key = H5I_TRY(box.repo.write_blob(published->public_key_bytes)), seal = H5I_TRY(box.repo.write_blob(published->seal_bytes));
+  tree.push_back({"host.pub", git::kFile, key});
+  tree.push_back({"log.jsonl.seal", git::kFile, seal});
   git::Oid id = H5I_TRY(box.repo.write_tree(tree));
   std::optional<git::Oid> before = H5I_TRY(box.repo.ref(ref));
   std::vector<git::Oid> parents;
