@@ -233,8 +233,9 @@ void InputPump::mirror() {
   ssize_t n;
   do n = tee(from_, to_.get(), kMirror, SPLICE_F_NONBLOCK);
   while (n < 0 && errno == EINTR);
+  full_ = n < 0 && errno == EAGAIN;  // of what the box wrote itself: it is waited for, not asked again and again
   if (n > 0) held_ = static_cast<size_t>(n);
-  else if (n == 0 || errno != EAGAIN) close();
+  else if (!full_) close();
 }
 
 Result<InputPump> InputPump::to_pty(int fd, const UniqueFd& master) {
@@ -257,8 +258,9 @@ void InputPump::close() {
 
 void InputPump::poll_entries(pollfd* in, pollfd* out) const {
   if (mirror_ && to_.valid()) {
-    *in = {held_ == 0 ? from_ : -1, POLLIN, 0};
-    *out = {to_.get(), static_cast<short>(held_ == 0 ? 0 : POLLOUT), 0};
+    bool empty = held_ == 0 && !full_;
+    *in = {empty ? from_ : -1, POLLIN, 0};
+    *out = {to_.get(), static_cast<short>(empty ? 0 : POLLOUT), 0};
     return;
   }
   // Reading a terminal from the background would stop us with SIGTTIN, whether or not the box wants input.
@@ -270,6 +272,7 @@ void InputPump::poll_entries(pollfd* in, pollfd* out) const {
 void InputPump::handle(const pollfd& in, const pollfd& out) {
   if (out.fd >= 0 && (out.revents & (POLLERR | POLLNVAL))) return close();  // nobody in the box reads any more
   if (mirror_) {
+    if (out.fd >= 0 && (out.revents & POLLOUT)) full_ = false;
     if (held_ > 0 && out.fd >= 0 && (out.revents & POLLOUT)) settle();
     if (held_ == 0 && in.fd >= 0 && in.revents) mirror();
     // A pipe that the box made larger says "room" all the time: from here on it is filled ahead, as from a file.

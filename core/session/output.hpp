@@ -118,7 +118,7 @@ class InputPump {
   int from_ = -1;       // borrowed
   UniqueFd to_, box_end_, null_;
   bool terminal_ = false, pty_ = false, at_end_ = false;
-  bool mirror_ = false;
+  bool mirror_ = false, full_ = false;
   size_t held_ = 0;     // bytes in the box's pipe that are still in the caller's
   std::string pending_;
 };
