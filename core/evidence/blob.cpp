@@ -4,6 +4,7 @@
 #include "core/base/text.hpp"
 #include "core/evidence/files.hpp"
 #include "core/evidence/log.hpp"
+#include "core/os/beneath.hpp"
 
 namespace h5i::evidence {
 namespace {
@@ -41,19 +42,15 @@ Result<BlobRef> put_blob(const std::string& blobs_dir, std::string_view bytes) {
   std::string name = ref.sha256.substr(2);
   if (present(dir->get(), name, ref.size)) return ref;
 
-  unsigned char r[8];
-  H5I_TRY(random_bytes(r, sizeof r));
-  std::string temporary = ".new-" + hex(r, sizeof r);
-  UniqueFd fd(openat(dir->get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd) return blob_error(sys_error("create"));
-  auto done = write_all(fd.get(), bytes);
-  // The record that names the blob is flushed later; the blob must not be the part that a power cut loses.
-  if (done && fdatasync(fd.get()) != 0) done = sys_error("fdatasync");
-  if (done && renameat(dir->get(), temporary.c_str(), dir->get(), name.c_str()) != 0) done = sys_error("rename");
-  if (!done) {
-    unlinkat(dir->get(), temporary.c_str(), 0);
-    return blob_error(done.error());
+  auto file = os::open_nameless(*dir, 0600);
+  if (file) {
+    if (auto written = os::write_all(*file, bytes); !written) return blob_error(written.error());
+    // The record that names the blob is flushed later; the blob must not be the part that a power cut loses.
+    if (fdatasync(file->get()) != 0) return blob_error(sys_error("fdatasync"));
+    if (os::give_name(*file, *dir, name)) return ref;
   }
+  // No files without a name here, or another has the name: a writer of the same bytes, or a file that was cut off.
+  if (auto put = os::replace_file(*dir, name, bytes, 0600); !put) return blob_error(put.error());
   return ref;
 }
 

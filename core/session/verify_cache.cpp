@@ -53,12 +53,11 @@ std::optional<Json> ResultCache::get(const char* kind, const Json& key) const {
 
 void ResultCache::put(const char* kind, const Json& key, const Json& document) const {
   if (dir_.empty() || !make_directories(dir_)) return;
-  std::string text = json::canonical(json::Object{{"key", key}, {"document", document}});
-  std::string final_path = path(kind, key), temporary = final_path + ".XXXXXX";
-  UniqueFd fd(mkostemp(temporary.data(), O_CLOEXEC));  // mode 0600
-  if (!fd) return;
-  bool written = write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (!written || rename(temporary.c_str(), final_path.c_str()) < 0) unlink(temporary.c_str());
+  std::string text = json::canonical(json::Object{{"key", key}, {"document", document}}), name = path(kind, key);
+  // Under its own name from the start, so that a death in between leaves no other. Half a document is none for get().
+  unlink(name.c_str());
+  UniqueFd fd(open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (fd && write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) unlink(name.c_str());
 }
 
 }  // namespace h5i::session

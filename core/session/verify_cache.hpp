@@ -26,7 +26,7 @@ class ResultCache {
   explicit ResultCache(std::string dir) : dir_(std::move(dir)) {}
   // nullopt: not there, not ours (owner, mode, link), or for another key.
   std::optional<Json> get(const char* kind, const Json& key) const;
-  // Best effort, atomic, 0600.
+  // Best effort, 0600. Whoever reads before it is whole, or after a death, finds nothing.
   void put(const char* kind, const Json& key, const Json& document) const;
 
  private:

@@ -12,6 +12,7 @@
 #include "core/session/request.hpp"
 #include "core/session/verify_cache.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/text_file.hpp"
 
 using namespace h5i;
 using namespace h5i::session;
@@ -148,6 +149,20 @@ TEST_CASE("a cached result counts only for exactly its key, its owner and its mo
   std::filesystem::rename(file, file + ".real");
   std::filesystem::create_symlink(file + ".real", file);
   CHECK(!cache.get("verify", key.to_json()));
+  cache.put("verify", key.to_json(), json::Object{{"ok", false}});  // in the link's place, not through it
+  CHECK(*cache.get("verify", key.to_json()) == json::Object{{"ok", false}});
+  CHECK(read_file(file + ".real").find("true") != std::string::npos);
+  // What a writer leaves that was killed over it: nothing, or the beginning of the document. The next writer replaces it.
+  std::filesystem::remove(wrong);
+  std::filesystem::remove(file + ".real");
+  const auto whole = std::filesystem::file_size(file);
+  for (uint64_t size : {whole - 1, whole / 2, uint64_t{1}, uint64_t{0}}) {
+    std::filesystem::resize_file(file, size);
+    CHECK(!cache.get("verify", key.to_json()));
+    cache.put("verify", key.to_json(), doc);
+    CHECK(*cache.get("verify", key.to_json()) == doc);
+    CHECK(std::distance(std::filesystem::directory_iterator(inner), {}) == 1);
+  }
   std::filesystem::remove_all(dir);
 }
 
