@@ -151,7 +151,7 @@ TEST_CASE("a cached result counts only for exactly its key, its owner and its mo
   CHECK(!cache.get("verify", key.to_json()));
   cache.put("verify", key.to_json(), json::Object{{"ok", false}});  // in the link's place, not through it
   CHECK(*cache.get("verify", key.to_json()) == json::Object{{"ok", false}});
-  CHECK(read_file(file + ".real").find("true") != std::string::npos);
+  CHECK(test::read_file(file + ".real").find("true") != std::string::npos);
   // What a writer leaves that was killed over it: nothing, or the beginning of the document. The next writer replaces it.
   std::filesystem::remove(wrong);
   std::filesystem::remove(file + ".real");
