@@ -4,6 +4,7 @@
 #include "core/base/text.hpp"
 #include "core/cli/repo_box.hpp"
 #include "core/cli/repo_verbs.hpp"
+#include "core/gate/deception.hpp"
 #include "core/git/patch.hpp"
 
 namespace h5i::cli {

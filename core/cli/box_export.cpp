@@ -11,6 +11,7 @@
 #include "core/cli/repo_box.hpp"
 #include "core/cli/repo_verbs.hpp"
 #include "core/evidence/redact.hpp"
+#include "core/gate/deception.hpp"
 #include "core/evidence/seal.hpp"
 #include "core/git/patch.hpp"
 #include "core/os/beneath.hpp"

@@ -1,5 +1,6 @@
 #include "core/gate/handoff.hpp"
 
+#include "core/gate/deception.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace h5i;
