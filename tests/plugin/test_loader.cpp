@@ -30,41 +30,35 @@ Error refusal(const std::string& name) {
 }
 
 struct Opened {
+  const h5i_plugin_entry* entry = nullptr;
   void* instance = nullptr;
   const h5i_tier* tier = nullptr;
-};
-Opened open_instance(const LoadedPlugin& p) {
-  Opened o;
-  static h5i_host host{};
-  host.struct_size = sizeof host;
-  host.get_interface = [](void*, h5i_str) -> const void* { return nullptr; };
-  REQUIRE(p.entry->open(&host, &o.instance, nullptr) == H5I_OK);
-  auto tier = check_tier(p.entry->get_interface(o.instance, {H5I_TIER_INTERFACE, sizeof H5I_TIER_INTERFACE - 1}));
-  REQUIRE(tier);
-  o.tier = *tier;
-  return o;
-}
 
-Result<const h5i_tier*> open_tier(const LoadedPlugin& p) {
-  h5i_host host{};
-  host.struct_size = sizeof host;
-  host.get_interface = [](void*, h5i_str) -> const void* { return nullptr; };
-  void* instance = nullptr;
-  h5i_error e{};
-  e.struct_size = sizeof e;
-  REQUIRE(p.entry->open(&host, &instance, &e) == H5I_OK);
-  REQUIRE(instance != nullptr);
-  return check_tier(p.entry->get_interface(instance, {H5I_TIER_INTERFACE, sizeof H5I_TIER_INTERFACE - 1}));
-}
+  explicit Opened(const LoadedPlugin& p) : entry(p.entry) {}
+  Opened(const Opened&) = delete;
+  ~Opened() {
+    if (instance) entry->close(instance);
+  }
+
+  Result<void> open() {
+    static h5i_host host{};
+    host.struct_size = sizeof host;
+    host.get_interface = [](void*, h5i_str) -> const void* { return nullptr; };
+    REQUIRE(entry->open(&host, &instance, nullptr) == H5I_OK);
+    REQUIRE(instance != nullptr);
+    tier = H5I_TRY(check_tier(entry->get_interface(instance, {H5I_TIER_INTERFACE, sizeof H5I_TIER_INTERFACE - 1})));
+    return {};
+  }
+};
 
 }  // namespace
 
 TEST_CASE("a good plugin is mapped from its descriptor and every slot is there") {
   auto p = load_fixture("good");
   REQUIRE(p);
-  auto tier = open_tier(*p);
-  REQUIRE(tier);
-  CHECK((*tier)->revision == 1);
+  Opened o(*p);
+  REQUIRE(o.open());
+  CHECK(o.tier->revision == 1);
 }
 
 TEST_CASE("two plugins are two libraries") {
@@ -109,7 +103,8 @@ TEST_CASE("a tier that lacks a verb, is too short or is none is refused") {
   for (const auto& c : cases) {
     auto p = load_fixture(c.fixture);
     REQUIRE(p);
-    auto tier = open_tier(*p);
+    Opened o(*p);
+    auto tier = o.open();
     REQUIRE_FALSE(tier);
     CHECK(tier.error().code == c.code);
     CHECK(tier.error().evidence.find(c.evidence) != std::string::npos);
@@ -133,7 +128,8 @@ TEST_CASE("an exception in any verb stops at the boundary, says what it was, and
     INFO(verb);
     auto p = load_fixture(std::string("throw-") + verb);
     REQUIRE(p);
-    Opened o = open_instance(*p);
+    Opened o(*p);
+    REQUIRE(o.open());
     h5i_error e{};
     e.struct_size = sizeof e;
     CHECK(call(o.tier, o.instance, &e) == H5I_E_PLUGIN_EXCEPTION);
@@ -143,7 +139,6 @@ TEST_CASE("an exception in any verb stops at the boundary, says what it was, and
     h5i_status other = std::string(verb) == "probe" ? o.tier->cleanup(o.instance, session, &e)
                                                     : o.tier->probe(o.instance, sink, nullptr, &e);
     CHECK(other == H5I_OK);
-    p->entry->close(o.instance);
   }
   CHECK(outcome.status == H5I_OUTCOME_SETUP_FAILED);
   CHECK(outcome.reason == H5I_E_PLUGIN_EXCEPTION);
@@ -152,7 +147,8 @@ TEST_CASE("an exception in any verb stops at the boundary, says what it was, and
 TEST_CASE("what is thrown and is no std::exception stops too") {
   auto p = load_fixture("throwint-probe");
   REQUIRE(p);
-  Opened o = open_instance(*p);
+  Opened o(*p);
+  REQUIRE(o.open());
   auto sink = [](void*, h5i_str) -> h5i_status { return H5I_OK; };
   CHECK(o.tier->probe(o.instance, sink, nullptr, nullptr) == H5I_E_PLUGIN_EXCEPTION);
 }
@@ -160,7 +156,8 @@ TEST_CASE("what is thrown and is no std::exception stops too") {
 TEST_CASE("the wrapper refuses a second thread, a call from inside a verb, and structs that are too short") {
   auto p = load_fixture("good");
   REQUIRE(p);
-  Opened o = open_instance(*p);
+  Opened o(*p);
+  REQUIRE(o.open());
   auto sink = [](void*, h5i_str) -> h5i_status { return H5I_OK; };
   h5i_status status = H5I_OK;
   std::thread([&] { status = o.tier->probe(o.instance, sink, nullptr, nullptr); }).join();
