@@ -182,15 +182,6 @@ Findings FindingsBuilder::take() {
   return std::move(out_);
 }
 
-Result<Findings> findings_of_log(const std::string& path, const std::string& session) {
-  FindingsBuilder b;
-  H5I_TRY(read_log(path, [&](uint64_t, const Json& r) {
-    if (session.empty() || r["session"].string() == session) b.add(r);
-    return true;
-  }));
-  return b.take();
-}
-
 Json findings_json(const Findings& f) {
   Json unobserved = json::Object{};
   for (const auto& [what, why] : f.unobserved) unobserved[what] = why;

@@ -46,8 +46,6 @@ class FindingsBuilder {
   Findings out_;
 };
 
-// Of one session, or of the whole log when `session` is empty.
-Result<Findings> findings_of_log(const std::string& path, const std::string& session = {});
 // {"host-observed":{"NET":{"denials":3,"records":1,"by":{"connect":3}}},"engine-claimed":{},"box-claimed":{},"unobserved":{}}
 Json findings_json(const Findings& f);
 // One line for each boundary and lane that has any; empty when none has.

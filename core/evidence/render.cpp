@@ -139,11 +139,6 @@ std::vector<Section> sections(const Json& r) {
 
 std::string safe(const std::string& s) { return printable(s, {.limit = kLongest}); }
 
-// Markdown escapes once the length is settled, so that no escape is cut in two.
-std::string marked(const std::string& s) {
-  return markdown_escape(s.size() > kLongest ? s.substr(0, kLongest) + "…" : s);
-}
-
 }  // namespace
 
 std::string command_words(const Json& argv) {
@@ -179,17 +174,6 @@ std::string receipt_text(const Json& receipt) {
       else
         out += "  " + label + std::string(label.size() < 17 ? 17 - label.size() : 1, ' ') + safe(row.value) + "\n";
     }
-  }
-  return out;
-}
-
-std::string receipt_markdown(const Json& receipt) {
-  std::string out;
-  for (const Section& s : sections(receipt)) {
-    out += "## " + markdown_escape(s.title) + "\n\n";
-    for (const Row& row : s.rows)
-      out += "- " + (row.label.empty() ? "" : "**" + marked(row.label) + "**: ") + marked(row.value) + "\n";
-    out += "\n";
   }
   return out;
 }

@@ -8,7 +8,6 @@
 
 namespace h5i::git {
 
-bool Oid::zero() const { return raw == decltype(raw){}; }
 std::string Oid::hex() const { return h5i::hex(raw.data(), raw.size()); }
 
 std::optional<Oid> Oid::from_hex(std::string_view text) {

@@ -13,7 +13,6 @@ namespace h5i::git {
 struct Oid {
   std::array<unsigned char, 20> raw{};
   auto operator<=>(const Oid&) const = default;
-  bool zero() const;
   std::string hex() const;  // 40 lower-case digits
   static std::optional<Oid> from_hex(std::string_view text);
 };

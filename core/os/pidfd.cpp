@@ -25,15 +25,6 @@ Result<void> pidfd_signal(int pidfd, int signal) {
 
 Result<bool> pidfd_ended(int pidfd, int64_t timeout_ms) { return wait_readable(pidfd, timeout_ms); }
 
-Result<std::optional<pid_t>> pidfd_pid(int pidfd) {
-  auto info = H5I_TRY(read_file("/proc/self/fdinfo/" + std::to_string(pidfd), 4096));
-  size_t at = info.find("\nPid:\t");
-  if (at == std::string::npos) return make_error(Errc::INVALID, "not a pidfd");
-  long pid = strtol(info.c_str() + at + 6, nullptr, 10);
-  if (pid <= 0) return std::optional<pid_t>();
-  return std::optional<pid_t>(static_cast<pid_t>(pid));
-}
-
 pid_t parent_of(pid_t pid) {
   auto text = read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
   if (!text) return 0;

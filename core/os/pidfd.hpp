@@ -2,9 +2,6 @@
 #pragma once
 #include <sys/types.h>
 
-#include <optional>
-#include <string>
-
 #include "core/base/result.hpp"
 #include "core/base/unique_fd.hpp"
 
@@ -15,8 +12,6 @@ Result<UniqueFd> pidfd_open(pid_t pid);
 Result<void> pidfd_signal(int pidfd, int signal);
 // True once the process has ended (a zombie counts as ended). Waits at most `timeout_ms`, negative: for ever.
 Result<bool> pidfd_ended(int pidfd, int64_t timeout_ms);
-// The pid in this process's pid namespace; nothing when it has ended or has none here.
-Result<std::optional<pid_t>> pidfd_pid(int pidfd);
 
 // Parent's pid from /proc; 0 when unreadable.
 pid_t parent_of(pid_t pid);

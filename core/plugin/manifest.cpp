@@ -172,9 +172,4 @@ std::vector<std::string> manifest_list(const Json& manifest, std::string_view ke
   return out;
 }
 
-bool asks_for(const Json& manifest, std::string_view service) {
-  const auto& list = manifest["host_services"].array();
-  return std::any_of(list.begin(), list.end(), [&](const Json& v) { return v.string() == service; });
-}
-
 }  // namespace h5i::plugin

@@ -33,9 +33,6 @@ std::string_view this_platform();
 // A list of texts of a checked manifest.
 std::vector<std::string> manifest_list(const Json& manifest, std::string_view key);
 
-// Whether the manifest asks for a host service ("h5i.host.spawn/1").
-bool asks_for(const Json& manifest, std::string_view service);
-
 bool valid_plugin_id(std::string_view id);
 
 }  // namespace h5i::plugin

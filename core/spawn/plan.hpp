@@ -103,7 +103,4 @@ Result<Json> effective_form(std::string_view document, const Names& names);
 Json effective_form_of(Json document, const Names& names);
 Result<EffectiveDigest> effective_digest(std::string_view document, const Names& names);
 
-// For people; not parsed by anything. Control characters are made visible.
-std::string to_text(const Plan& plan);
-
 }  // namespace h5i::spawn

@@ -100,22 +100,3 @@ TEST_CASE("system calls have their boundary") {
   CHECK(boundary_of_syscall("no such call") == Boundary::PROC);
 }
 
-TEST_CASE("findings of a log are read from the file, of one session or of all") {
-  Scratch s;
-  auto log = Log::open(s.path("log.jsonl"));
-  REQUIRE(log.ok());
-  for (const char* session : {"one", "two", "two"}) {
-    Record r;
-    r.kind = "denial";
-    r.boundary = Boundary::NET;
-    r.session = SessionId(session);
-    r.body = json::Object{{"what", "connect"}};
-    REQUIRE(log->append(r).ok());
-  }
-  CHECK(findings_of_log(s.path("log.jsonl"))->host_observed.at[Boundary::NET].denials == 3);
-  CHECK(findings_of_log(s.path("log.jsonl"), "two")->host_observed.at[Boundary::NET].denials == 2);
-  auto f = findings_of_log(s.path("log.jsonl"), "none");
-  CHECK(findings_lines(*f).empty());
-  CHECK(findings_lines(*findings_of_log(s.path("log.jsonl")))[0] == "NET [host-observed]: 3 denied: connect 3");
-  CHECK_FALSE(findings_of_log(s.path("absent")).ok());
-}

@@ -21,7 +21,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   bool mapped = false;
   for (const MountSpec& m : plan->mounts) mapped = mapped || m.idmap;
   if (bool(compiled.compile(*plan, false)) == mapped) abort();
-  (void)to_text(*plan);
   Names names;
   names.values = {{"/usr", "$USR"}};
   auto first = effective_digest(document, names), second = effective_digest(document, names);

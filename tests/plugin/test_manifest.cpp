@@ -39,8 +39,6 @@ TEST_CASE("a complete manifest in canonical form is accepted, with and without i
   std::string bytes = manifest_bytes(good());
   REQUIRE(parse_manifest(bytes, "test"));
   REQUIRE(parse_manifest(bytes.substr(0, bytes.size() - 1), "test"));
-  CHECK(asks_for(good(), "h5i.host.spawn/1"));
-  CHECK_FALSE(asks_for(good(), "h5i.host.cgroup/1"));
 }
 
 TEST_CASE("a manifest that is YAML, pretty or not canonical is refused in words that name plugin install") {

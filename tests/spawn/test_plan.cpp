@@ -245,17 +245,6 @@ TEST_CASE("names replace whole path components, the longest first, and a '$' in 
   CHECK((*spawn::effective_form(json::canonical(p), names))["mounts"].array()[0]["source"].string() == "/$$WORK/a");
 }
 
-TEST_CASE("a plan's text names what a person asks about and shows control characters", "[spawn][plan]") {
-  Json p = confined();
-  p["tier"] = "t\x1b[2J";
-  p["not_enforced"] = *json::parse(R"([{"field":"resources.disk","reason":"no-quota","detail":"d"}])");
-  std::string text = spawn::to_text(*spawn::decode_plan(json::canonical(p)));
-  CHECK(text.find('\x1b') == std::string::npos);
-  for (const char* part :
-       {"user mnt pid net ipc uts cgroup", "bind /home/u/state/boxes/x/work", "resources.disk: no-quota", "h5i-init"})
-    CHECK(text.find(part) != std::string::npos);
-}
-
 TEST_CASE("a step's text always ends with its cause", "[spawn][plan]") {
   Json p = confined();
   p["mounts"].make_array()[0]["target"] = "/" + std::string(200, 'a');
