@@ -167,9 +167,7 @@ Result<Json> parse_manifest(std::string_view bytes, std::string_view what) {
 }
 
 std::vector<std::string> manifest_list(const Json& manifest, std::string_view key) {
-  std::vector<std::string> out;
-  for (const Json& v : manifest[key].array()) out.push_back(v.string());
-  return out;
+  return strings(manifest[key]);
 }
 
 }  // namespace h5i::plugin

@@ -88,12 +88,6 @@ bool has(const std::vector<std::string>& list, std::string_view word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-std::vector<std::string> strings(const Json& list) {
-  std::vector<std::string> out;
-  for (const Json& v : list.array()) out.push_back(v.string());
-  return out;
-}
-
 // Name in a plan -> name in /proc/PID/limits.
 constexpr std::pair<const char*, const char*> kLimitNames[] = {
     {"as", "Max address space"},   {"core", "Max core file size"}, {"cpu", "Max cpu time"},

@@ -10,12 +10,6 @@
 namespace h5i::session {
 namespace {
 
-std::vector<std::string> strings(const Json& list) {
-  std::vector<std::string> out;
-  for (const Json& v : list.array()) out.push_back(v.string());
-  return out;
-}
-
 Error bad_document(const char* what, const std::string& why) {
   return make_error(Errc::PLUGIN_PROTOCOL, std::string("the tier's ") + what + " document is not what its schema says", why);
 }

@@ -50,12 +50,6 @@ Boundary boundary_from(std::string_view name) {
   return Boundary::NONE;
 }
 
-std::vector<std::string> strings(const Json& list) {
-  std::vector<std::string> out;
-  for (const Json& v : list.array()) out.push_back(v.string());
-  return out;
-}
-
 void nap() {
   timespec pause{0, 1'000'000};
   nanosleep(&pause, nullptr);

@@ -1,7 +1,12 @@
 // Standard input: what a box reads reaches it, and nothing of the caller's is in its hands.
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 
 #include "tests/cli/made_box.hpp"
 
@@ -79,5 +84,35 @@ TEST_CASE("the flags and the owner of the caller's standard input stay as they w
     CHECK(run(outside(w, "{ echo x > " + fifo + "; } & h5i box run fix -- cat < " + fifo)).out == "x\n");
     REQUIRE(stat(fifo.c_str(), &after) == 0);
     CHECK((before.st_uid == after.st_uid && before.st_gid == after.st_gid && before.st_mode == after.st_mode));
+  });
+}
+
+TEST_CASE("a box that fills its own standard input makes h5i wait for room, not ask for it again and again") {
+  everywhere([](RunWorld& w, const MadeBox& b) {
+    w.box(b);
+    std::string fifo = w / "fifo", out = w / "out";
+    REQUIRE(mkfifo(fifo.c_str(), 0666) == 0);
+    REQUIRE(chmod(fifo.c_str(), 0666) == 0);
+    int held = open(fifo.c_str(), O_RDWR | O_CLOEXEC);
+    REQUIRE(held >= 0);
+    Program p = w.h5i({"box", "run", "fix", "--", "perl", "-MFcntl", "-e",
+                       "$| = 1; sysopen(F, '/proc/self/fd/0', O_WRONLY | O_NONBLOCK) or die; 1 while syswrite(F, 'x' x 4096); print \"full\\n\"; sleep 60"});
+    p.before_exec = [&] { dup2(open(fifo.c_str(), O_RDONLY), 0); };
+    pid_t pid = start(p, out, w / "err");
+    CHECK(soon([&] { return read_file(out) == "full\n"; }));
+    CHECK(write(held, "line\n", 5) == 5);
+    auto used = [&] {  // ticks of the processor, of h5i alone
+      std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+      std::istringstream rest(stat.substr(stat.rfind(')') + 2));
+      std::vector<std::string> fields{std::istream_iterator<std::string>(rest), {}};
+      return std::stol(fields.at(11)) + std::stol(fields.at(12));
+    };
+    usleep(300'000);
+    long before = used();
+    usleep(1'500'000);
+    CHECK(used() - before < sysconf(_SC_CLK_TCK) / 3);
+    kill(pid, SIGTERM);
+    CHECK(wait_for(pid, 30) >= 128);
+    close(held);
   });
 }
