@@ -48,6 +48,13 @@ target_link_options(h5i_options INTERFACE -Wl,--gc-sections -Wl,--as-needed -Wl,
   $<$<CONFIG:Release,MinSizeRel>:-Wl,-s>)
 target_include_directories(h5i_options INTERFACE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/sdk/include")
 
+# Only a process with one thread makes a user namespace, and ThreadSanitizer starts one more in each child that it hears of.
+# For what makes such namespaces after a fork: _Fork, which calls nobody.
+add_library(h5i_forks_alone INTERFACE)
+if(H5I_SANITIZE MATCHES "thread")
+  target_compile_definitions(h5i_forks_alone INTERFACE fork=_Fork)
+endif()
+
 # What the run path links: no shared C++ runtime, so that starting it stays cheap.
 add_library(h5i_static_runtime INTERFACE)
 if(NOT H5I_SANITIZE)

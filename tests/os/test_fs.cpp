@@ -85,20 +85,7 @@ KERNEL_TEST("a pidfd speaks of one process only", "[os][pidfd]") {
   KCHECK(os::pidfd_signal(fd->get(), SIGKILL));  // gone: what was asked for is so
 }
 
-namespace {
-// ThreadSanitizer's runtime has a thread of its own, and only a process with one thread makes a user namespace.
-bool sanitizer_has_thread() {
-#ifdef __SANITIZE_THREAD__
-  printf("SKIP: os-user-namespace: the sanitizer's runtime has a thread\n");
-  return true;
-#else
-  return false;
-#endif
-}
-}  // namespace
-
 KERNEL_TEST("the depth of a user namespace below ours is counted, and a stranger has none", "[os][namespace]") {
-  if (sanitizer_has_thread()) return;
   auto depth_inside = [&](int levels, bool look_up) {
     pid_t pid = fork();
     if (pid == 0) {
@@ -138,7 +125,6 @@ KERNEL_TEST("the depth of a user namespace below ours is counted, and a stranger
 }
 
 KERNEL_TEST("namespaces are told apart by number", "[os][namespace]") {
-  if (sanitizer_has_thread()) return;
   auto mine = os::namespace_id(0, "uts");
   KREQUIRE(mine);
   pid_t pid = fork();
