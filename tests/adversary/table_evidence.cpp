@@ -22,7 +22,9 @@ std::string terminal(const Place& p) {
   return "neutral";
 }
 
-const std::map<std::string, std::string> kInjected = {{"LD_PRELOAD", "/nonexistent/x.so"}, {"LD_AUDIT", "/nonexistent/x.so"}, {"LD_LIBRARY_PATH", "/nonexistent"},
+// GLIBC_TUNABLES makes room for ThreadSanitizer's runtime, which no loader with an audit library could take in otherwise.
+const std::map<std::string, std::string> kInjected = {{"GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=1000000"},
+                                                      {"LD_PRELOAD", "/nonexistent/x.so"}, {"LD_AUDIT", "/nonexistent/x.so"}, {"LD_LIBRARY_PATH", "/nonexistent"},
                                                       {"GCONV_PATH", "/nonexistent"},      {"NODE_OPTIONS", "--require /x"},  {"PYTHONSTARTUP", "/x"},
                                                       {"PYTHONPATH", "/x"},                {"PERL5OPT", "-Mx"},               {"RUBYOPT", "-rx"},
                                                       {"BASH_ENV", "/x"},                  {"ENV", "/x"},                     {"GIT_DIR", "/nonexistent"},
