@@ -167,6 +167,9 @@ TEST_CASE("a file size limit of the caller's ends h5i in words") {
   RunWorld w(0);
   w.box(MadeBox{});
   for (rlim_t limit : {0, 512, 1024, 4096, 8192}) {
+#ifdef __SANITIZE_THREAD__
+    if (limit == 0) continue;  // its runtime writes a file before main(), and dies of that
+#endif
     Program p = w.sh("fix", "exit 4");
     p.before_exec = [limit] {
       rlimit l{limit, limit};
