@@ -27,7 +27,7 @@ using plugin::FrameType;
 enum { kDone = 0, kNotStartedByCore = 64, kNoSpawner = 65, kCoreBrokeProtocol = 66 };
 
 bool started_by_core() {
-  for (int fd = plugin::kHostControlFd; fd <= plugin::kHostCanaryFd; fd++)
+  for (int fd = plugin::kHostControlFd; fd <= plugin::kHostNetFd; fd++)
     if (fcntl(fd, F_GETFD) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) return false;
   return true;
 }
@@ -95,19 +95,20 @@ int main() {
   if (!started_by_core()) return kNotStartedByCore;
   die_with_core();
   UniqueFd control(plugin::kHostControlFd), core_spawner(plugin::kHostSpawnerFd), cancel(plugin::kHostCancelFd),
-      init(plugin::kHostInitFd), canary(plugin::kHostCanaryFd);
+      init(plugin::kHostInitFd), canary(plugin::kHostCanaryFd), net(plugin::kHostNetFd);
   pollfd core_gone{control.get(), 0, 0};
   if (poll(&core_gone, 1, 0) < 0 || (core_gone.revents & POLLHUP)) return kDone;  // it died before PDEATHSIG was set
 
   auto pair = plugin::frame_socketpair();
   if (!pair) return kNoSpawner;
-  spawn::SpawnerFds fds{pair->second.get(), core_spawner.get(), init.get(), canary.get(), getpid()};
+  spawn::SpawnerFds fds{pair->second.get(), core_spawner.get(), init.get(), canary.get(), net.get(), getpid()};
   auto spawner = spawn::fork_spawner(fds);
   if (!spawner) return kNoSpawner;
   pair->second.reset();
   core_spawner.reset();
   init.reset();
   canary.reset();
+  net.reset();
 
   host::Services services(std::move(pair->first));
   services.control = &control;

@@ -9,6 +9,8 @@
 namespace h5i::nft {
 namespace {
 
+constexpr size_t kMaxAbout = 256;
+
 size_t size_of(const Address& a) { return a.v6 ? 16 : 4; }
 int compare(const Address& a, const Address& b) {
   if (a.v6 != b.v6) return a.v6 ? 1 : -1;
@@ -79,6 +81,7 @@ bool valid_id(const std::string& id) {
 
 Result<void> check_allow(const Allow& a) {
   if (!valid_id(a.id)) return bad("an id is not 1 to 24 of [a-z0-9-]", a.id);
+  if (a.about.size() > kMaxAbout) return bad("an about that is too long", a.id);
   if (a.addresses.empty() || a.ports.empty()) return bad("a destination without addresses or ports", a.id);
   for (size_t i = 0; i < a.addresses.size(); i++) {
     const AddressRange& r = a.addresses[i];
@@ -161,7 +164,7 @@ Json Egress::to_json() const {
     Json addresses = json::Array{}, ports = json::Array{};
     for (const AddressRange& r : a.addresses) addresses.push(to_text(r));
     for (const PortRange& r : a.ports) ports.push(to_text(r));
-    list.push(json::Object{{"id", a.id}, {"about", a.about}, {"protocol", protocol_name(a.protocol)}, {"addresses", std::move(addresses)}, {"ports", std::move(ports)}});
+    list.push(json::Object{{"id", a.id}, {"about", a.about}, {"pinned", a.pinned}, {"protocol", protocol_name(a.protocol)}, {"addresses", std::move(addresses)}, {"ports", std::move(ports)}});
   }
   return json::Object{{"schema", "h5i.egress/1"}, {"allow", std::move(list)}, {"log_group", log_group}};
 }
@@ -180,8 +183,10 @@ Result<Egress> Egress::from_json(const Json& document) {
     Allow a;
     a.id = v["id"].string();
     a.about = v["about"].string();
+    a.pinned = v["pinned"].boolean();
+    if (!v["pinned"].is_bool() && !v["pinned"].is_null()) return bad("pinned is neither true nor false", a.id);
     for (const auto& [key, value] : v.object())
-      if (key != "id" && key != "about" && key != "protocol" && key != "addresses" && key != "ports") return bad("an unknown key", key);
+      if (key != "id" && key != "about" && key != "pinned" && key != "protocol" && key != "addresses" && key != "ports") return bad("an unknown key", key);
     if (!v["id"].is_string() || !v["addresses"].is_array() || !v["ports"].is_array()) return bad("a destination without id, addresses or ports", a.id);
     if (v["protocol"].string() == "udp") a.protocol = Protocol::UDP;
     else if (v["protocol"].string() != "tcp") return bad("a protocol that is neither tcp nor udp", v["protocol"].string());

@@ -31,7 +31,8 @@ std::string to_text(const PortRange& r);  // "443", "8000-8100"
 // One accepted kind of destination, with counters of its own: each of `addresses` at each of `ports`.
 struct Allow {
   std::string id;     // [a-z0-9-], 1..24 characters: names its sets and rules
-  std::string about;  // for people: the rule of the policy that it comes from; no part of what is enforced
+  std::string about;  // for people: the rule of the policy that it comes from, at most 256 bytes; no part of what is enforced
+  bool pinned = false;  // the addresses are what a name meant on the host; no part of what is enforced either
   Protocol protocol = Protocol::TCP;
   std::vector<AddressRange> addresses;  // sorted, disjoint, IPv4 first
   std::vector<PortRange> ports;         // sorted, disjoint

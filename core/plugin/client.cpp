@@ -124,6 +124,8 @@ Result<HostHelpers> HostHelpers::open(const std::string& prefix) {
   h.host = H5I_TRY(open_helper(prefix, "libexec/h5i/h5i-host"));
   h.init = H5I_TRY(open_helper(prefix, "libexec/h5i/h5i-init"));
   h.canary = H5I_TRY(open_helper(prefix, "libexec/h5i/h5i-canary"));
+  if (auto net = open_helper(prefix, "libexec/h5i/h5i-net")) h.net = std::move(*net);
+  else if (net.error().sys_errno != ENOENT) return std::move(net).error();
   return h;
 }
 
@@ -147,7 +149,8 @@ Result<HostProcess> HostProcess::start(const HostHelpers& helpers, HostEvents ev
       {&null, 0},           {&null, 1},
       {&h.stderr_, 2},      {&control.second, kHostControlFd},
       {&spawner.second, kHostSpawnerFd}, {&h.cancel_, kHostCancelFd},
-      {&helpers.init, kHostInitFd},      {&helpers.canary, kHostCanaryFd}};
+      {&helpers.init, kHostInitFd},      {&helpers.canary, kHostCanaryFd},
+      {helpers.net ? &helpers.net : &null, kHostNetFd}};
 
   SpawnAttributes s;
   sigset_t none, all;

@@ -22,6 +22,7 @@ inline constexpr int kHostSpawnerFd = 4;  // the core's end of it talks to the s
 inline constexpr int kHostCancelFd = 5;   // eventfd: readable once the run is cancelled
 inline constexpr int kHostInitFd = 6;     // libexec/h5i/h5i-init, for the spawner
 inline constexpr int kHostCanaryFd = 7;   // libexec/h5i/h5i-canary, for the spawner
+inline constexpr int kHostNetFd = 8;      // libexec/h5i/h5i-net, for the spawner; /dev/null when it is not installed
 
 // Longest answer of each verb, milliseconds. run has none of its own: the session's deadline rules it.
 struct HostTimeouts {
@@ -38,6 +39,7 @@ inline constexpr size_t kMaxEvidenceBody = 64u << 10;
 // The executables that a host process needs, opened and checked once.
 struct HostHelpers {
   UniqueFd host, init, canary;
+  UniqueFd net;  // not there when no tier that is installed needs it
   static Result<HostHelpers> open(const std::string& prefix);
 };
 

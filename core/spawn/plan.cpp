@@ -332,6 +332,7 @@ Result<void> check_combinations(const Plan& p) {
   if (p.has_root && p.identity_map) return bad("identity_map", "with a root of its own, confinement is meant");
   if (!p.hostname.empty() && !p.has(uts)) return bad("hostname", "needs the namespace uts");
   if (p.loopback && !p.has(net)) return bad("loopback", "needs the namespace net");
+  if (p.network && (!p.has(net) || !p.nested_user || !p.init)) return bad("network", "needs the namespace net, nested_user and init: else the box could change its rules, or outlive them");
   if (p.init && !p.has(pid)) return bad("init", "needs the namespace pid");
   if (!p.init && p.has(pid)) return bad("namespaces", "pid needs init: a workload as pid 1 would ignore signals");
   if (p.has(user) && !p.identity_map && (p.outside_uid == 0 || p.outside_gid == 0 || p.inside_uid == 0))
@@ -350,6 +351,19 @@ Result<void> check_combinations(const Plan& p) {
     if (p.argv.empty()) return bad("argv", "no program name");
   }
   return {};
+}
+
+Result<NetworkSpec> network_spec(const Json& v, bool canary) {
+  auto f = H5I_TRY(Fields::of(v, "network"));
+  NetworkSpec n;
+  n.egress = f.get("egress");
+  if (!n.egress.is_object()) return bad("network.egress", "an object is expected");
+  n.uplink = H5I_TRY(f.text("uplink", 32));
+  // A canary proves the rules and reaches nobody; a workload's packets are nobody's to answer but the world's.
+  if (n.uplink != "none" && n.uplink != (canary ? "observed" : "slirp4netns")) return bad("network.uplink", "no uplink of a " + std::string(canary ? "canary: " : "workload: ") + printable(n.uplink));
+  n.host_loopback = H5I_TRY(f.flag("host_loopback"));
+  H5I_TRY(f.finish());
+  return n;
 }
 
 Result<Plan> decode_document(const Json& doc) {
@@ -386,6 +400,7 @@ Result<Plan> decode_document(const Json& doc) {
     p.mounts.push_back(H5I_TRY(mount_spec(m, "mounts[" + std::to_string(p.mounts.size()) + "]")));
   p.hostname = H5I_TRY(f.text_or("hostname", "", 64));
   p.loopback = H5I_TRY(f.flag("loopback"));
+  if (f.present("network")) p.network = H5I_TRY(network_spec(f.get("network"), f.present("canary")));
   p.cwd = H5I_TRY(f.path("cwd"));
   p.exec = H5I_TRY(f.texts("exec", kMaxPathLen));
   // Looked up in the box's view by the workload itself, so "/work/./x" and "/work/../x" mean what they mean there.
@@ -541,6 +556,10 @@ Json effective_form_of(Json doc, const Names& names) {
   if (doc["cgroup"].is_object()) name_member(doc["cgroup"], "base", names, true);
   name_member(doc, "hostname", names, false);
   if (doc["seccomp"].is_object()) doc["seccomp"].make_object().erase("program");
+  // What names meant today is the session's; what was asked for is the policy's.
+  if (doc["network"].is_object())
+    for (Json& a : doc["network"]["egress"]["allow"].make_array())
+      if (a["pinned"].boolean()) a.make_object().erase("addresses");
   for (auto [key, value, name] :
        {std::tuple{"inside_uid", names.box_uid, "$BOXUID"}, std::tuple{"outside_uid", names.box_uid, "$BOXUID"},
         std::tuple{"inside_gid", names.box_gid, "$BOXGID"}, std::tuple{"outside_gid", names.box_gid, "$BOXGID"}})

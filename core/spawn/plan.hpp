@@ -54,6 +54,13 @@ struct SeccompSpec {
   int default_answer = 0;
 };
 
+// The box's own network behind packet rules; h5i-net reads `egress` strictly.
+struct NetworkSpec {
+  Json egress;         // h5i.egress/1
+  std::string uplink;  // "none", "slirp4netns"; for a canary "none", "observed"
+  bool host_loopback = false;
+};
+
 struct Plan {
   std::string digest;  // canonical_digest() of the document
   std::string tier;
@@ -67,6 +74,7 @@ struct Plan {
   std::vector<MountSpec> mounts;
   std::string hostname;
   bool loopback = false;
+  std::optional<NetworkSpec> network;
   std::string cwd;
   std::vector<std::string> exec, argv;
   std::map<std::string, std::string> env;

@@ -7,7 +7,7 @@
 namespace h5i::spawn {
 namespace {
 
-constexpr uint32_t kMagic = 0x73356831;  // "1h5s": bumped with every change of the layout
+constexpr uint32_t kMagic = 0x73356832;  // "2h5s": bumped with every change of the layout
 constexpr size_t kMaxText = 1024, kSetupText = 127;
 
 struct Header {
@@ -27,9 +27,9 @@ struct ResultBody {
   int32_t code, exec_errno, setup_errno;
   uint32_t setup_step, flags;  // flags: 1 cgroup, 2 incomplete
   uint64_t wall_us, user_us, system_us, max_rss_kib, survivors;
-  uint32_t text_len, denials;
+  uint32_t text_len, denials, network_len, zero;
 };
-static_assert(sizeof(ResultBody) == 72);
+static_assert(sizeof(ResultBody) == 80);
 
 struct DenialBody {
   uint32_t syscall;
@@ -90,9 +90,12 @@ std::string result_bytes(const SpawnResult& r) {
   text = text.substr(0, kSetupText);
   b.text_len = static_cast<uint32_t>(text.size());
   b.denials = static_cast<uint32_t>(r.denials.size() < kMaxDenials ? r.denials.size() : kMaxDenials);
+  std::string_view network = r.network.size() > kMaxNetwork ? std::string_view{} : std::string_view(r.network);
+  b.network_len = static_cast<uint32_t>(network.size());
   std::string out;
   put(out, b);
   out.append(text);
+  out.append(network);
   for (uint32_t i = 0; i < b.denials; i++)
     put(out, DenialBody{r.denials[i].syscall, r.denials[i].err, r.denials[i].count});
   return out;
@@ -100,8 +103,8 @@ std::string result_bytes(const SpawnResult& r) {
 
 bool parse_result(std::string_view in, SpawnResult* r) {
   ResultBody b;
-  if (!take(in, &b) || b.text_len > kSetupText || b.denials > kMaxDenials || (b.flags & ~3u)) return false;
-  if (in.size() != b.text_len + b.denials * sizeof(DenialBody)) return false;
+  if (!take(in, &b) || b.text_len > kSetupText || b.denials > kMaxDenials || b.network_len > kMaxNetwork || b.zero != 0 || (b.flags & ~3u)) return false;
+  if (in.size() != b.text_len + b.network_len + b.denials * sizeof(DenialBody)) return false;
   r->status = b.status;
   r->code = b.code;
   r->exec_errno = b.exec_errno;
@@ -116,6 +119,8 @@ bool parse_result(std::string_view in, SpawnResult* r) {
   r->survivors = b.survivors;
   r->setup_text = std::string(in.substr(0, b.text_len));
   in.remove_prefix(b.text_len);
+  r->network = std::string(in.substr(0, b.network_len));
+  in.remove_prefix(b.network_len);
   for (DenialBody d; take(in, &d);) r->denials.push_back({d.syscall, d.err, d.count});
   return true;
 }

@@ -49,6 +49,7 @@ struct SpawnResult {
   bool usage_cgroup = false;  // the figures are the cgroup's; otherwise wait4's
   bool incomplete = false;    // a process could not be killed, or the status was not reported: see setup_text
   std::vector<Denial> denials;
+  std::string network;  // h5i.network/1, of a plan with a network; empty when nobody could say
 };
 
 struct Message {
@@ -67,6 +68,7 @@ constexpr size_t kMaxDenials = 1024;
 // the first have a row each, the rest share one, so that a flood of them hides nothing that comes after it.
 constexpr uint32_t kTableNumbers = 768;
 constexpr size_t kMaxStrangeNumbers = kMaxDenials - kTableNumbers - 1;
+constexpr size_t kMaxNetwork = 96u << 10;         // bytes of a network's report
 constexpr size_t kMaxPlan = 4u << 20;            // bytes of a plan document
 constexpr size_t kMaxCanaryOutput = 256u << 10;  // what h5i.host.spawn/1 promises
 

@@ -30,6 +30,7 @@
 #include "core/os/socket.hpp"
 #include "core/os/syscall_name.hpp"
 #include "core/spawn/init_protocol.hpp"
+#include "core/spawn/network.hpp"
 #include "core/spawn/program.hpp"
 #include "core/spawn/protocol.hpp"
 #include "core/spawn/walk.hpp"
@@ -53,6 +54,7 @@ struct Run {
   pid_t pid = 0;
   UniqueFd pidfd, report, control, listener, output;
   std::string text;  // of a canary
+  std::optional<BoxNetwork> network;
   std::optional<os::Cgroup> cgroup;
   int64_t started_ns = 0;
   uint32_t killed_as = 0;  // H5I_OUTCOME_*, of whoever asked first
@@ -108,6 +110,7 @@ class Spawner {
         core_(fds.core),
         init_source_(fds.init_exe),
         canary_source_(fds.canary_exe),
+        net_source_(fds.net_exe),
         null_(std::move(null)),
         signals_(std::move(signals)),
         self_(std::move(self)),
@@ -124,6 +127,9 @@ class Spawner {
   Result<void> prepare_stdio(Run& run, ChildProgram& program, UniqueFd* write_end);
   Result<int> helper(UniqueFd& source, UniqueFd& memfd, const char* name);
   Result<void> clone(Run& run, const ChildProgram& program);
+  Result<void> map_ids(Run& run);
+  Result<void> begin_network(Run& run, const UniqueFd& user, const UniqueFd& net);
+  void undo(Run& run);
   void kill(Run& run, uint32_t outcome);
   void kill_everything(uint32_t outcome);
 
@@ -141,7 +147,7 @@ class Spawner {
   bool end_orderly();
 
   Channel host_, core_;
-  UniqueFd init_source_, canary_source_, init_, canary_;
+  UniqueFd init_source_, canary_source_, net_source_, init_, canary_, net_;
   UniqueFd null_, signals_, self_, host_process_;
   UniqueFd stdio_[3];
   bool pty_ = false, workload_started_ = false;
@@ -254,7 +260,8 @@ Result<void> Spawner::check_against_caller(const Plan& p, uint32_t kind) const {
 
 Result<int> Spawner::helper(UniqueFd& source, UniqueFd& memfd, const char* name) {
   if (!memfd) {
-    if (!source) return make_error(Errc::NOT_FOUND, std::string(name) + " is not installed");
+    struct stat st {};
+    if (!source || fstat(source.get(), &st) != 0 || !S_ISREG(st.st_mode)) return make_error(Errc::NOT_FOUND, std::string(name) + " is not installed");
     memfd = H5I_TRY(os::sealed_copy(source.get(), name, kMaxHelper, true));
   }
   return memfd.get();
@@ -310,6 +317,49 @@ Result<void> Spawner::clone(Run& run, const ChildProgram& program) {
   return {};
 }
 
+// The child waits for its ids until this has ended: it is in the outer user namespace then, which owns its network.
+Result<void> Spawner::map_ids(Run& run) {
+  const Plan& plan = run.plan;
+  if (!plan.has(*os::namespace_flag("user"))) return {};
+  os::IdMap map{plan.inside_uid, plan.outside_uid, plan.inside_gid, plan.outside_gid, plan.identity_map && geteuid() == 0};
+  if (auto mapped = os::write_id_map(run.pid, map); !mapped) {
+    auto ended = os::pidfd_ended(run.pidfd.get(), 0);  // before us: what is said of its files is no word on ids then
+    if (ended && *ended) return make_error(Errc::TIER_SETUP, "the box's first process ended before its ids were mapped", "somebody killed it");
+    return make_error(Errc::TIER_SETUP, "id map refused by the kernel", mapped.error().what + ": " + mapped.error().evidence);
+  }
+  UniqueFd user, net;
+  if (plan.network) {
+    std::string ns = "/proc/" + std::to_string(run.pid) + "/ns/";
+    user.reset(open((ns + "user").c_str(), O_RDONLY | O_CLOEXEC));
+    net.reset(open((ns + "net").c_str(), O_RDONLY | O_CLOEXEC));
+    if (!user || !net) return sys_error("open the namespaces of the box");
+  }
+  // A workload waits for the core's word, and the core hears of it only after this: meanwhile it sets itself up. A canary
+  // waits for nobody.
+  const bool first = plan.network && plan.canary;
+  if (first) H5I_TRY(begin_network(run, user, net));
+  (void)os::send_packet(run.report.get(), "m");
+  if (plan.network && !first) H5I_TRY(begin_network(run, user, net));
+  return {};
+}
+
+Result<void> Spawner::begin_network(Run& run, const UniqueFd& user, const UniqueFd& net) {
+  int program = H5I_TRY(helper(net_source_, net_, "h5i-net"));
+  run.network.emplace(H5I_TRY(BoxNetwork::begin(program, user.get(), net.get(), *run.plan.network)));
+  return {};
+}
+
+// Of a start that failed after the clone.
+void Spawner::undo(Run& run) {
+  (void)os::pidfd_signal(run.pidfd.get(), SIGKILL);
+  while (waitpid(run.pid, nullptr, __WALL) < 0 && errno == EINTR) {
+  }
+  if (run.cgroup) {
+    (void)os::kill_cgroup(*run.cgroup);
+    (void)os::remove_cgroup(*run.cgroup);
+  }
+}
+
 Result<uint64_t> Spawner::start(const Message& m, int plan_fd) {
   if (closing_ || stopped_) return make_error(Errc::CANCELLED, "spawn refused", "the session is ending");
   if (!os::is_sealed(plan_fd)) return make_error(Errc::INVALID, "spawn refused", "the plan is not a sealed memfd");
@@ -355,21 +405,9 @@ Result<uint64_t> Spawner::start(const Message& m, int plan_fd) {
   run->report = std::move(report.a);
   run->control = std::move(control.a);
   run->handle = ++last_handle_;
-  if (plan.has(*os::namespace_flag("user"))) {
-    os::IdMap map{plan.inside_uid, plan.outside_uid, plan.inside_gid, plan.outside_gid,
-                  plan.identity_map && geteuid() == 0};
-    auto mapped = os::write_id_map(run->pid, map);
-    if (!mapped) {
-      auto ended = os::pidfd_ended(run->pidfd.get(), 0);  // before us: what is said of its files is no word on ids then
-      (void)os::pidfd_signal(run->pidfd.get(), SIGKILL);
-      while (waitpid(run->pid, nullptr, __WALL) < 0 && errno == EINTR) {
-      }
-      if (run->cgroup) (void)os::remove_cgroup(*run->cgroup);
-      if (ended && *ended) return make_error(Errc::TIER_SETUP, "the box's first process ended before its ids were mapped", "somebody killed it");
-      Error e = std::move(mapped).error();
-      return make_error(Errc::TIER_SETUP, "id map refused by the kernel", e.what + ": " + e.evidence);
-    }
-    (void)os::send_packet(run->report.get(), "m");
+  if (auto mapped = map_ids(*run); !mapped) {
+    undo(*run);
+    return mapped.error();
   }
   uint64_t handle = run->handle;
   if (m.what == H5I_SPAWN_WORKLOAD) {
@@ -543,6 +581,12 @@ void Spawner::finish(Run& run) {
     }
     (void)os::remove_cgroup(*run.cgroup);
   }
+  if (run.network) {
+    if (auto report = run.network->end()) run.result.network = std::move(*report);
+    run.network.reset();
+    if (run.kind == H5I_SPAWN_CANARY && !run.result.network.empty())
+      run.text += "{\"act\":\"network\",\"args\":[],\"ok\":true,\"value\":" + run.result.network + "}\n";
+  }
   compose(run);
   Message done;
   done.kind = Kind::done;
@@ -680,9 +724,9 @@ void close_all_but(std::vector<int> keep) {
 }  // namespace
 
 [[noreturn]] void spawner_main(SpawnerFds fds) {
-  for (int* fd : {&fds.host, &fds.core, &fds.init_exe, &fds.canary_exe}) *fd = lift(*fd);
+  for (int* fd : {&fds.host, &fds.core, &fds.init_exe, &fds.canary_exe, &fds.net_exe}) *fd = lift(*fd);
   if (fds.host < 0 || fds.core < 0) _exit(1);
-  close_all_but({fds.host, fds.core, fds.init_exe, fds.canary_exe});
+  close_all_but({fds.host, fds.core, fds.init_exe, fds.canary_exe, fds.net_exe});
   // 0..9 are held by the null device: 0..2 so that nothing speaks on the person's terminal, 3..9 so that every later
   // descriptor is above what the child uses as places.
   if (open("/dev/null", O_RDWR) != 0) _exit(1);

@@ -13,6 +13,7 @@ struct SpawnerFds {
   int core = -1;        // SEQPACKET to the core: stdio and kill in, events out
   int init_exe = -1;    // libexec/h5i/h5i-init, opened for reading
   int canary_exe = -1;  // libexec/h5i/h5i-canary, opened for reading
+  int net_exe = -1;     // libexec/h5i/h5i-net, opened for reading; no regular file when it is not installed
   pid_t host_pid = 0;   // the process that forked us, to see whether it still lives
 };
 

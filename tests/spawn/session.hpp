@@ -130,8 +130,9 @@ class Session {
     std::string libexec = build_dir() + "/out/libexec/h5i/";
     UniqueFd init(open((libexec + "h5i-init").c_str(), O_RDONLY | O_CLOEXEC));
     UniqueFd canary(open((libexec + "h5i-canary").c_str(), O_RDONLY | O_CLOEXEC));
+    UniqueFd net(open((libexec + "h5i-net").c_str(), O_RDONLY | O_CLOEXEC));
     if (!host || !core) return;
-    auto forked = spawn::fork_spawner({host->b.get(), core->b.get(), init.get(), canary.get(), getpid()});
+    auto forked = spawn::fork_spawner({host->b.get(), core->b.get(), init.get(), canary.get(), net.get(), getpid()});
     if (!forked) return;
     pid = *forked;
     client.emplace(std::move(host->a));

@@ -267,6 +267,7 @@ TEST_CASE("messages survive a round trip, and nothing else is decoded", "[spawn]
   m.result.survivors = 9;
   m.result.usage_cgroup = true;
   m.result.denials = {{1, 2, 3}, {4, 5, 6}};
+  m.result.network = "{\"schema\":\"h5i.network/1\"}";
   std::string bytes = encode(m);
   auto back = decode(bytes);
   REQUIRE(back);
@@ -276,12 +277,13 @@ TEST_CASE("messages survive a round trip, and nothing else is decoded", "[spawn]
   CHECK(back->result.denials.size() == 2);
   CHECK(back->result.denials[1].count == 6);
   CHECK(back->result.usage_cgroup);
+  CHECK(back->result.network == m.result.network);
   CHECK(encode(*back) == bytes);
   for (size_t i = 0; i < bytes.size(); i++) CHECK_FALSE(decode(std::string_view(bytes).substr(0, i)));
   CHECK_FALSE(decode(bytes + "x"));
   // A count that says more than there is must not be believed.
   std::string lie = bytes;
-  size_t denials_at = 32 + 72 - 4;
+  size_t denials_at = 32 + 80 - 12;
   for (int byte : {0xff, 0x03, 0x01}) {
     lie[denials_at] = static_cast<char>(byte);
     CHECK_FALSE(decode(lie));

@@ -47,7 +47,7 @@ KERNEL_TEST("garbage on a channel ends the session and leaves nothing", "[spawn]
   for (bool core : {true, false}) {
     auto host = os::seqpacket_pair(), watch = os::seqpacket_pair();
     KREQUIRE(host && watch);
-    auto pid = spawn::fork_spawner({host->b.get(), watch->b.get(), -1, -1, getpid()});
+    auto pid = spawn::fork_spawner({host->b.get(), watch->b.get(), -1, -1, -1, getpid()});
     KREQUIRE(pid);
     host->b.reset();
     watch->b.reset();

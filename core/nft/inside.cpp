@@ -1,0 +1,150 @@
+#include "core/nft/inside.hpp"
+
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <net/route.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "core/base/json.hpp"
+#include "core/nft/transaction.hpp"
+#include "core/os/socket.hpp"
+
+namespace h5i::nft {
+namespace {
+
+// Of documentation's ranges: nobody else has them, and of the box's own only these two.
+constexpr uint32_t kOwnAddress = 0xc0000202;                                                      // 192.0.2.2
+constexpr unsigned char kOwnAddress6[16] = {0x20, 0x01, 0x0d, 0xb8, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2};
+constexpr int kAnswerMs = 5000;
+
+// <linux/ipv6.h> has it beside declarations that clash with libc's.
+struct In6Ifreq {
+  in6_addr address;
+  uint32_t prefix;
+  int index;
+};
+
+ifreq request() {
+  ifreq r{};
+  strncpy(r.ifr_name, kInterface, IFNAMSIZ - 1);
+  return r;
+}
+sockaddr_in ipv4(uint32_t address) {
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_addr.s_addr = htonl(address);
+  return a;
+}
+
+Result<void> give_address(int index) {
+  UniqueFd s(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!s) return sys_error("socket");
+  ifreq r = request();
+  auto set = [&](unsigned long what, uint32_t address) {
+    sockaddr_in a = ipv4(address);
+    memcpy(&r.ifr_addr, &a, sizeof a);
+    return ioctl(s.get(), what, &r) == 0;
+  };
+  if (!set(SIOCSIFADDR, kOwnAddress) || !set(SIOCSIFNETMASK, 0xfffffffc)) return sys_error("give the interface an address");
+  r = request();
+  r.ifr_flags = IFF_UP | IFF_RUNNING;
+  if (ioctl(s.get(), SIOCSIFFLAGS, &r) != 0) return sys_error("bring the interface up");
+  rtentry route{};
+  sockaddr_in any = ipv4(0);
+  memcpy(&route.rt_dst, &any, sizeof any);
+  memcpy(&route.rt_genmask, &any, sizeof any);
+  char name[] = "h5i0";
+  route.rt_dev = name;
+  route.rt_flags = RTF_UP;
+  if (ioctl(s.get(), SIOCADDRT, &route) != 0) return sys_error("make a default route");
+
+  // A host without IPv6 has no such packets to refuse either.
+  UniqueFd s6(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!s6) return {};
+  In6Ifreq a6{{}, 64, index};
+  memcpy(&a6.address, kOwnAddress6, sizeof kOwnAddress6);
+  in6_rtmsg route6{};
+  route6.rtmsg_flags = RTF_UP;
+  route6.rtmsg_metric = 1;
+  route6.rtmsg_ifindex = index;
+  if (ioctl(s6.get(), SIOCSIFADDR, &a6) != 0 || ioctl(s6.get(), SIOCADDRT, &route6) != 0) {
+    if (errno != EACCES && errno != EPERM && errno != EOPNOTSUPP && errno != ENODEV) return sys_error("give the interface an IPv6 address");
+  }
+  return {};
+}
+
+Result<UniqueFd> make_tun() {
+  UniqueFd tun(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  if (!tun) return sys_error("open /dev/net/tun");
+  ifreq r = request();
+  r.ifr_flags = IFF_TUN | IFF_NO_PI;
+  if (ioctl(tun.get(), TUNSETIFF, &r) != 0) return sys_error("make the interface");
+  H5I_TRY(give_address(static_cast<int>(if_nametoindex(kInterface))));
+  return tun;
+}
+
+Result<std::vector<UniqueFd>> open_all(const Namespaces& n, const Wanted& w) {
+  if (setns(n.user, CLONE_NEWUSER) != 0 || setns(n.net, CLONE_NEWNET) != 0) return sys_error("join the box's network");
+  std::vector<UniqueFd> out;
+  for (size_t i = 0; i < w.netfilter; i++) out.push_back(H5I_TRY(open_netfilter_socket()));
+  if (w.tun) out.push_back(H5I_TRY(make_tun()));
+  return out;
+}
+
+[[noreturn]] void inside(const Namespaces& n, const Wanted& w, int channel, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (getppid() != parent) _exit(1);
+  auto opened = open_all(n, w);
+  if (!opened) {
+    const Error& e = opened.error();
+    Json said = json::Object{{"code", static_cast<int64_t>(e.code)}, {"what", e.what}, {"evidence", e.evidence}, {"errno", e.sys_errno}};
+    (void)os::send_packet(channel, json::canonical(said));
+    _exit(1);
+  }
+  std::vector<int> raw;
+  for (const UniqueFd& fd : *opened) raw.push_back(fd.get());
+  (void)os::send_packet(channel, "{}", raw);
+  _exit(0);
+}
+
+}  // namespace
+
+Result<Opened> open_inside(const Namespaces& namespaces, const Wanted& wanted) {
+  auto pair = H5I_TRY(os::seqpacket_pair());
+  pid_t self = getpid(), pid = fork();
+  if (pid < 0) return sys_error("fork");
+  if (pid == 0) inside(namespaces, wanted, pair.b.get(), self);
+  pair.b.reset();
+  auto ready = os::wait_readable(pair.a.get(), kAnswerMs);
+  if (!ready || !*ready) kill(pid, SIGKILL);
+  auto packet = os::receive_packet(pair.a.get(), true);
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (!packet || !*packet) return make_error(Errc::TIER_SETUP, "nobody could enter the box's network", "no answer from within");
+  Json said = H5I_TRY(parse_json((*packet)->bytes, "answer from within the box's network", 4096));
+  if (said["code"].is_int()) {
+    int err = static_cast<int>(said["errno"].integer());
+    if (err != 0) return sys_error(said["what"].string(), err);
+    return make_error(static_cast<Errc>(said["code"].integer()), said["what"].string(), said["evidence"].string());
+  }
+  Opened out;
+  if ((*packet)->fds.size() != wanted.netfilter + (wanted.tun ? 1 : 0)) return make_error(Errc::TIER_SETUP, "nobody could enter the box's network", "descriptors are missing");
+  out.netfilter = std::move((*packet)->fds);
+  if (wanted.tun) {
+    out.tun = std::move(out.netfilter.back());
+    out.netfilter.pop_back();
+  }
+  return out;
+}
+
+}  // namespace h5i::nft

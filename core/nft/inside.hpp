@@ -1,0 +1,29 @@
+// What only a process inside a box's network namespace can open. It is opened by a short-lived child that joins the two
+// namespaces and hands the descriptors over; the caller stays outside.
+#pragma once
+#include <vector>
+
+#include "core/base/result.hpp"
+#include "core/base/unique_fd.hpp"
+
+namespace h5i::nft {
+
+struct Namespaces {
+  int user = -1, net = -1;  // borrowed; `user` owns `net`, and the caller is its owner or has CAP_SYS_ADMIN there
+};
+
+constexpr const char* kInterface = "h5i0";  // of the way out, whoever reads it
+
+struct Wanted {
+  size_t netfilter = 0;  // sockets
+  bool tun = false;      // an interface `kInterface`, up, with a default route, and the descriptor that reads its packets
+};
+struct Opened {
+  std::vector<UniqueFd> netfilter;
+  UniqueFd tun;  // non-blocking, packets of layer 3
+};
+
+// The caller has one thread. DENIED when the namespaces may not be joined; else what the kernel said.
+Result<Opened> open_inside(const Namespaces& namespaces, const Wanted& wanted);
+
+}  // namespace h5i::nft

@@ -1,0 +1,184 @@
+// h5i-net: the network of one box, from outside. It gives the rules to the box's network namespace, reads them back, listens to
+// what they refuse, then starts the way out; at the end it says what went where. A process of its own, because `h5i-host` is
+// on the way of every run and links none of the libraries that this takes.
+//
+// Descriptors: 3 the spawner's socket, 4 the user namespace that owns the box's network, 5 that network. One packet is one
+// JSON object. Asked: {"do":"begin","egress":h5i.egress/1,"uplink":"none"|"observed"|"slirp4netns","host_loopback":bool},
+// {"do":"replace","egress":...}, {"do":"end"}. Answered: {"error":id,"what":text,"evidence":text}, or what was asked for.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "core/base/ids.hpp"
+#include "core/base/json.hpp"
+#include "core/nft/far_end.hpp"
+#include "core/nft/inside.hpp"
+#include "core/nft/packet_log.hpp"
+#include "core/nft/transaction.hpp"
+#include "core/nft/uplink.hpp"
+#include "core/os/pidfd.hpp"
+#include "core/os/socket.hpp"
+
+namespace {
+
+using namespace h5i;
+using namespace h5i::nft;
+
+enum { kSpawner = 3, kUser = 4, kNet = 5 };
+
+bool any_v6(const Egress& e) {
+  for (const Allow& a : e.allow)
+    for (const AddressRange& r : a.addresses)
+      if (r.from.v6) return true;
+  return false;
+}
+
+class Network {
+ public:
+  Result<Json> begin(const Json& asked) {
+    if (log_) return make_error(Errc::INVALID, "the network was begun already");
+    egress_ = H5I_TRY(Egress::from_json(asked["egress"]));
+    std::string uplink = asked["uplink"].string();
+    if (uplink != "none" && uplink != "observed" && uplink != "slirp4netns") return make_error(Errc::INVALID, "no such uplink", uplink);
+    Opened opened = H5I_TRY(open_inside(namespaces_, {.netfilter = 3, .tun = uplink == "observed"}));
+    H5I_TRY(apply(opened.netfilter[0], ruleset_of(egress_), Change::CREATE));
+    H5I_TRY(confirm(opened.netfilter[1], ruleset_of(egress_)));
+    log_.emplace(H5I_TRY(PacketLog::listen(std::move(opened.netfilter[2]), egress_.log_group)));
+    if (opened.tun) far_.emplace(std::move(opened.tun));
+    if (uplink == "slirp4netns")
+      uplink_.emplace(H5I_TRY(Uplink::start(namespaces_, {.ipv6 = any_v6(egress_), .host_loopback = asked["host_loopback"].boolean()})));
+    return Json(json::Object{{"begun", true}, {"rules", sha256_hex(ruleset_of(egress_).to_text())}, {"uplink", uplink_ ? Json(uplink_->path()) : Json()}});
+  }
+
+  // Counters of rules that stay begin anew: what they counted is kept here.
+  Result<Json> replace(const Json& asked) {
+    Egress next = H5I_TRY(Egress::from_json(asked["egress"]));
+    if (!log_ || next.log_group != egress_.log_group) return make_error(Errc::INVALID, "another network than the one that was begun");
+    Opened opened = H5I_TRY(open_inside(namespaces_, {.netfilter = 3}));
+    State before = H5I_TRY(confirm(opened.netfilter[0], ruleset_of(egress_)));
+    H5I_TRY(apply(opened.netfilter[1], ruleset_of(next), Change::REPLACE));
+    keep(before.counts);
+    std::string was = sha256_hex(ruleset_of(egress_).to_text());
+    egress_ = std::move(next);
+    H5I_TRY(confirm(opened.netfilter[2], ruleset_of(egress_)));
+    return Json(json::Object{{"replaced", true}, {"before", was}, {"rules", sha256_hex(ruleset_of(egress_).to_text())}});
+  }
+
+  Result<Json> end() {
+    if (!log_) return make_error(Errc::INVALID, "the network was not begun");
+    heard();
+    seen();
+    Opened opened = H5I_TRY(open_inside(namespaces_, {.netfilter = 1}));
+    auto state = read_state(opened.netfilter[0]);
+    heard();
+    if (state) keep(state->counts);
+    Json out = json::Object{{"schema", "h5i.network/1"}, {"rules", sha256_hex(ruleset_of(egress_).to_text())}};
+    out["changed"] = state ? Json(state->inventory != inventory(ruleset_of(egress_))) : Json();
+    out["allowed"] = allowed();
+    out["refused_packets"] = counts_[kRefusedRule].packets;
+    out["refused"] = told(refused_);
+    out["refused_others"] = refused_.others();
+    out["truncated"] = refused_.truncated();
+    out["lost"] = refused_.lost() || failed_log_;
+    out["unreadable"] = refused_.unreadable();
+    if (far_) out["arrived"] = told(far_->seen());
+    if (uplink_) out["uplink"] = json::Object{{"path", uplink_->path()}, {"ended", uplink_ended_}};
+    return out;
+  }
+
+  void poll_entries(pollfd* log, pollfd* far, pollfd* uplink) const {
+    *log = {log_ && !failed_log_ ? log_->fd() : -1, POLLIN, 0};
+    *far = {far_ ? far_->fd() : -1, POLLIN, 0};
+    *uplink = {uplink_ && !uplink_ended_ ? uplink_->pidfd() : -1, POLLIN, 0};
+  }
+  void heard() {
+    if (!log_ || failed_log_) return;
+    auto read = log_->read();
+    if (read) refused_.add(*read, realtime_ns());
+    else failed_log_ = true;
+  }
+  void seen() {
+    if (far_) far_->read(realtime_ns());
+  }
+  void uplink_left() { uplink_ended_ = true; }
+
+ private:
+  struct Counted {
+    uint64_t packets = 0, bytes = 0;
+  };
+  void keep(const std::vector<Count>& counts) {
+    for (const Count& c : counts) {
+      counts_[c.rule].packets += c.packets;
+      counts_[c.rule].bytes += c.bytes;
+    }
+    for (const Allow& a : egress_.allow) about_[a.id] = a;
+  }
+  // Of every destination that was ever allowed in this run.
+  Json allowed() {
+    Json out = json::Array{};
+    for (const auto& [id, a] : about_) {
+      Counted sum;
+      for (bool v6 : {false, true}) {
+        auto it = counts_.find(allow_rule_name(a, v6));
+        if (it == counts_.end()) continue;
+        sum.packets += it->second.packets;
+        sum.bytes += it->second.bytes;
+      }
+      out.push(json::Object{{"id", id}, {"about", a.about}, {"packets", sum.packets}, {"bytes", sum.bytes}});
+    }
+    return out;
+  }
+  static Json told(const Refusals& r) {
+    Json out = json::Array{};
+    for (const Refusals::Entry& e : r.entries()) out.push(json::Object{{"to", to_text(e.to)}, {"packets", e.packets}, {"first", rfc3339(e.first_ns)}});
+    return out;
+  }
+
+  Namespaces namespaces_{kUser, kNet};
+  Egress egress_;
+  std::optional<PacketLog> log_;
+  std::optional<FarEnd> far_;
+  std::optional<Uplink> uplink_;
+  Refusals refused_;
+  std::map<std::string, Counted> counts_;
+  std::map<std::string, Allow> about_;
+  bool failed_log_ = false, uplink_ended_ = false;
+};
+
+Result<Json> answer(Network& network, const std::string& bytes) {
+  Json asked = H5I_TRY(parse_json(bytes, "request to h5i-net", os::kMaxPacket));
+  std::string verb = asked["do"].string();
+  if (verb == "begin") return network.begin(asked);
+  if (verb == "replace") return network.replace(asked);
+  if (verb == "end") return network.end();
+  return make_error(Errc::INVALID, "no such request", verb);
+}
+
+}  // namespace
+
+int main() {
+  for (int fd = kSpawner; fd <= kNet; fd++)
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) return 64;
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  signal(SIGPIPE, SIG_IGN);
+  Network network;
+  for (;;) {
+    pollfd q[4] = {{kSpawner, POLLIN, 0}};
+    network.poll_entries(&q[1], &q[2], &q[3]);
+    if (poll(q, 4, -1) < 0 && errno != EINTR) return 1;
+    if (q[1].revents) network.heard();
+    if (q[2].revents) network.seen();
+    if (q[3].revents) network.uplink_left();
+    if (!q[0].revents) continue;
+    auto packet = os::receive_packet(kSpawner, true);
+    if (!packet && packet.error().code == Errc::BUSY) continue;
+    if (!packet || !*packet) return 0;  // the spawner is gone, and with it the box
+    auto said = answer(network, (*packet)->bytes);
+    Json out = said ? std::move(*said) : Json(json::Object{{"error", errc_id(said.error().code)}, {"what", said.error().what}, {"evidence", said.error().evidence}});
+    if (!os::send_packet(kSpawner, json::canonical(out))) return 1;
+  }
+}

@@ -1,0 +1,91 @@
+#include "core/spawn/network.hpp"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "core/os/pidfd.hpp"
+#include "core/os/socket.hpp"
+#include "core/spawn/protocol.hpp"
+
+namespace h5i::spawn {
+namespace {
+
+constexpr int64_t kBeginMs = 10'000, kEndMs = 5'000, kLeaveMs = 2'000;
+enum { kSocket = 3, kUser = 4, kNet = 5, kExec = 6, kPlaces = 7 };  // of h5i-net's descriptors
+
+// After fork; the spawner has one thread.
+[[noreturn]] void become(int program, int socket, int user, int net, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (getppid() != parent) _exit(127);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  int from[] = {socket, user, net, program};
+  for (int& fd : from)
+    if ((fd = fcntl(fd, F_DUPFD_CLOEXEC, 64)) < 0) _exit(127);
+  for (int i = 0; i < 4; i++) dup2(from[i], kSocket + i);
+  syscall(SYS_close_range, kPlaces, ~0u, 0);
+  fcntl(kExec, F_SETFD, FD_CLOEXEC);
+  char name[] = "h5i-net";
+  char* argv[] = {name, nullptr};
+  char* envp[] = {nullptr};
+  execveat(kExec, "", argv, envp, AT_EMPTY_PATH);
+  _exit(127);
+}
+
+}  // namespace
+
+BoxNetwork::BoxNetwork(BoxNetwork&& other) noexcept
+    : socket_(std::move(other.socket_)), pidfd_(std::move(other.pidfd_)), pid_(std::exchange(other.pid_, -1)) {}
+
+BoxNetwork::~BoxNetwork() {
+  if (pid_ <= 0) return;
+  socket_.reset();  // it leaves by itself then, and takes the way out along
+  auto ended = pidfd_ ? os::pidfd_ended(pidfd_.get(), kLeaveMs) : Result<bool>(false);
+  if (!ended || !*ended) ::kill(pid_, SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+Result<std::string> BoxNetwork::ask(const Json& request, int64_t timeout_ms) {
+  H5I_TRY(os::send_packet(socket_.get(), json::canonical(request)));
+  if (!H5I_TRY(os::wait_readable(socket_.get(), timeout_ms))) return make_error(Errc::TIMEOUT, "h5i-net does not answer");
+  auto packet = H5I_TRY(os::receive_packet(socket_.get(), true));
+  if (!packet) return make_error(Errc::TIER_SETUP, "h5i-net ended", "it was killed, or could not start");
+  Json said = H5I_TRY(parse_json(packet->bytes, "answer of h5i-net", os::kMaxPacket));
+  if (said["error"].is_string()) {
+    Errc code = errc_from_id(said["error"].string());
+    return make_error(code == Errc::TIER_PROBE_MISSING ? code : Errc::TIER_SETUP, "the box's network: " + said["what"].string(), said["evidence"].string());
+  }
+  return std::move(packet->bytes);
+}
+
+Result<BoxNetwork> BoxNetwork::begin(int program, int user_namespace, int net_namespace, const NetworkSpec& spec) {
+  auto pair = H5I_TRY(os::seqpacket_pair());
+  BoxNetwork out;
+  pid_t self = getpid();
+  out.pid_ = fork();
+  if (out.pid_ < 0) return sys_error("fork");
+  if (out.pid_ == 0) become(program, pair.b.get(), user_namespace, net_namespace, self);
+  out.socket_ = std::move(pair.a);
+  out.pidfd_ = H5I_TRY(os::pidfd_open(out.pid_));
+  pair.b.reset();
+  H5I_TRY(out.ask(json::Object{{"do", "begin"}, {"egress", spec.egress}, {"uplink", spec.uplink}, {"host_loopback", spec.host_loopback}}, kBeginMs));
+  return out;
+}
+
+Result<std::string> BoxNetwork::end() {
+  std::string report = H5I_TRY(ask(json::Object{{"do", "end"}}, kEndMs));
+  if (report.size() > kMaxNetwork) return make_error(Errc::TOO_LARGE, "the report of the box's network", std::to_string(report.size()) + " bytes");
+  return report;
+}
+
+}  // namespace h5i::spawn
