@@ -391,6 +391,21 @@ Result<std::vector<RefValue>> Repository::refs(const std::string& prefix) const 
 
 bool Repository::descends(const Oid& commit, const Oid& ancestor) const {
   if (commit == ancestor) return true;
+  // libgit2 gives up where a shallow clone ends (and leaks what it had), also after it has met the ancestor. There is little to walk there.
+  if (git_repository_is_shallow(repo_) == 1) {
+    std::vector<Oid> todo{commit};
+    std::set<Oid> seen;
+    while (!todo.empty()) {
+      auto c = this->commit(todo.back());
+      todo.pop_back();
+      if (!c) continue;  // what the clone left out
+      for (const Oid& parent : c->parents) {
+        if (parent == ancestor) return true;
+        if (seen.insert(parent).second) todo.push_back(parent);
+      }
+    }
+    return false;
+  }
   git_oid a = to_git(commit), b = to_git(ancestor);
   return git_graph_descendant_of(repo_, &a, &b) == 1;
 }

@@ -59,6 +59,32 @@ TEST_CASE("trees, commits and refs are read and written as git has them") {
   CHECK_FALSE(r.descends(*id, *c2));
 }
 
+TEST_CASE("where a shallow clone ends, ancestors are told all the same") {
+  test::Scratch s;
+  std::string whole = s.path + "/r", repo = s.path + "/shallow";
+  test::make_repository(whole);
+  test::git(whole, {"commit", "-q", "--allow-empty", "-m", "second"});
+  test::git(whole, {"clone", "-q", "--depth", "1", "file://" + whole, repo});
+  Repository r = opened(repo);
+  auto tip = r.resolve_commit("HEAD", repo + "/.git");
+  REQUIRE(tip);
+  auto info = r.commit(*tip);
+  REQUIRE(info);
+  REQUIRE(info->parents.size() == 1);
+  REQUIRE_FALSE(r.commit(info->parents[0]));  // left out by the clone
+  Identity who{"N", "n@example.org"};
+  auto child = r.write_commit(info->tree, {*tip}, who, "child\n", 1700000001);
+  REQUIRE(child);
+  auto grandchild = r.write_commit(info->tree, {*child}, who, "grandchild\n", 1700000002);
+  auto other = r.write_commit(info->tree, {}, who, "other\n", 1700000003);
+  REQUIRE(grandchild);
+  REQUIRE(other);
+  CHECK(r.descends(*grandchild, *tip));
+  CHECK(r.descends(*tip, info->parents[0]));
+  CHECK_FALSE(r.descends(*tip, *grandchild));
+  CHECK_FALSE(r.descends(*grandchild, *other));
+}
+
 TEST_CASE("a packed ref goes from the file that holds it, and every other byte of the file stays") {
   test::Scratch s;
   std::string repo = s.path + "/r", file = repo + "/.git/packed-refs", lock = file + ".lock";
