@@ -109,7 +109,8 @@ Finding cgroup(const HostFacts& f) {
         then;
   } else {
     out.cause = "not-delegated";
-    out.remedy = "run h5i in a delegated scope: systemd-run --user --scope -p Delegate=yes h5i ..." + then;
+    out.remedy = "have a service manager of your own (systemd --user with a bus, as dbus-user-session and a login bring it), or run h5i in a "
+                 "service with Delegate=yes" + then;
   }
   return out;
 }

@@ -110,7 +110,7 @@ int main() {
   canary.reset();
   net.reset();
 
-  host::Services services(std::move(pair->first));
+  host::Services services(std::move(pair->first), *spawner);
   services.control = &control;
   services.cancel = &cancel;
   int status = serve_core(services, control, *spawner);

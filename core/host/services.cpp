@@ -136,10 +136,10 @@ h5i_status spawn_kill(void* context, uint64_t handle, h5i_error* error) {
   });
 }
 
-h5i_status cgroup_describe(void*, h5i_sink_fn sink, void* sink_context, h5i_error* error) {
+h5i_status cgroup_describe(void* context, h5i_sink_fn sink, void* sink_context, h5i_error* error) {
   return fenced([&]() -> h5i_status {
     if (sink == nullptr) return fail(error, make_error(Errc::INVALID, "describe refused", "no sink"));
-    os::CgroupBase base = os::find_cgroup_base();
+    os::CgroupBase base = os::find_cgroup_base({of(context).spawner_pid});
     Json controllers = json::Array{};
     for (const std::string& c : base.controllers) controllers.push(c);
     Json d = json::Object{{"available", base.available}, {"base", base.base},     {"via", base.via},

@@ -14,7 +14,8 @@ namespace h5i::host {
 // One per process: the C functions of the interfaces find their way back by the context pointer. Descriptors are borrowed
 // and outlive it.
 struct Services {
-  explicit Services(UniqueFd spawner_channel) : spawner(std::in_place, std::move(spawner_channel)) {}
+  Services(UniqueFd spawner_channel, pid_t spawner_process)
+      : spawner(std::in_place, std::move(spawner_channel)), spawner_pid(spawner_process) {}
 
   const UniqueFd* control = nullptr;
   const UniqueFd* cancel = nullptr;
@@ -23,6 +24,7 @@ struct Services {
   bool in_run = false;                // a workload belongs to the verb run only, and to each run once
   bool workload_started = false;
   std::optional<spawn::SpawnClient> spawner;
+  pid_t spawner_pid;                  // it starts processes in groups of the base, so it is there itself
 
   const h5i_host* host();             // what entry->open gets
   void end_spawner() { spawner.reset(); }

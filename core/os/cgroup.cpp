@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "core/base/ids.hpp"
 #include "core/base/text.hpp"
 #include "core/os/fs.hpp"
+#include "core/os/service_manager.hpp"
 
 namespace h5i::os {
 namespace {
@@ -74,6 +76,54 @@ bool plain_name(const std::string& s) {
   });
 }
 
+// A group gives its children controllers only while it holds no process itself, so those who use it are in a group below.
+constexpr const char* kCallers = "h5i-callers";
+
+// Whoever may write a group need not own its insides: a service manager resets what it did not delegate. Where systemd runs, its mark
+// decides; user managers set none on their units, and are asked for a scope instead.
+bool delegated(const std::string& path) {
+  if (access(path.c_str(), W_OK) != 0 || access((path + "/cgroup.procs").c_str(), W_OK) != 0 ||
+      access((path + "/cgroup.subtree_control").c_str(), W_OK) != 0)
+    return false;
+  char mark = 0;
+  for (const char* name : {"user.delegate", "trusted.delegate"})
+    if (getxattr(path.c_str(), name, &mark, 1) == 1 && mark == '1') return true;
+  return access("/run/systemd/system", F_OK) != 0;
+}
+
+struct Base {
+  std::string path, via;
+};
+
+Result<Base> choose_base(const CgroupView& v, const std::vector<pid_t>& also) {
+  const std::string own = v.mount + v.own;
+  const size_t slash = own.rfind('/');
+  if (own.substr(slash + 1) == kCallers) return Base{own.substr(0, slash), "delegated"};
+  if (delegated(own)) return Base{own, "delegated"};
+  unsigned char r[8];
+  H5I_TRY(random_bytes(r, sizeof r));
+  const std::string unit = "h5i-" + hex(r, sizeof r) + ".scope";
+  std::vector<pid_t> pids = also;
+  pids.push_back(getpid());
+  if (auto started = start_scope(unit, pids); !started)
+    return make_error(Errc::DENIED, "own group " + printable(own) + " is not delegated, and there is no scope either",
+                      started.error().what + ": " + started.error().evidence);
+  const std::string self = H5I_TRY(read_file("/proc/self/cgroup", 1 << 20));
+  return Base{v.mount + parse_cgroup_view("", self).own, "service-manager"};
+}
+
+Result<void> move_callers(int base) {
+  if (mkdirat(base, kCallers, 0755) != 0 && errno != EEXIST) return sys_error("make " + std::string(kCallers));
+  auto callers = H5I_TRY(open_beneath(base, kCallers, O_RDONLY | O_DIRECTORY));
+  for (int i = 0; i < 100; i++) {  // what is started meanwhile comes with the next round
+    const std::vector<std::string> pids = words(H5I_TRY(read_beneath(base, "cgroup.procs", 1 << 20)));
+    if (pids.empty()) return {};
+    for (const std::string& pid : pids)
+      if (auto moved = write_control(callers.get(), "cgroup.procs", pid); !moved && moved.error().sys_errno != ESRCH) return moved;
+  }
+  return make_error(Errc::BUSY, "move the callers", "processes are started faster than they move");
+}
+
 }  // namespace
 
 CgroupView parse_cgroup_view(const std::string& mountinfo, const std::string& self_cgroup) {
@@ -99,7 +149,7 @@ CgroupView parse_cgroup_view(const std::string& mountinfo, const std::string& se
   return v;
 }
 
-CgroupBase find_cgroup_base() {
+CgroupBase find_cgroup_base(const std::vector<pid_t>& also) {
   CgroupBase out;
   auto mountinfo = read_file("/proc/self/mountinfo", 4 << 20), self = read_file("/proc/self/cgroup", 1 << 20);
   if (!mountinfo || !self) {
@@ -121,24 +171,29 @@ CgroupBase find_cgroup_base() {
     out.reason = "this process is in the root group, and a group there would be the machine's";
     return out;
   }
-  out.base = v.mount + v.own;
+  auto chosen = choose_base(v, also);
+  if (!chosen) {
+    out.reason = chosen.error().what + ": " + chosen.error().evidence;
+    return out;
+  }
+  out.base = chosen->path;
+  out.via = chosen->via;
+  auto refuse = [&](std::string why) {
+    out.via.clear();
+    out.controllers.clear();
+    out.reason = std::move(why);
+    return out;
+  };
   auto dir = open_dir(out.base);
-  if (!dir) {
-    out.reason = "own group " + printable(out.base) + " cannot be opened: " + dir.error().evidence;
-    return out;
-  }
-  // The trial itself. Enabling controllers for children fails with EBUSY while the group holds processes of its own
-  // (the "no internal processes" rule): a delegated scope with this process in it, so the answer is honest.
+  if (!dir) return refuse("the group " + printable(out.base) + " cannot be opened: " + dir.error().evidence);
+  if (auto moved = move_callers(dir->get()); !moved)
+    return refuse("the processes of " + printable(out.base) + " cannot be moved into a group of their own: " + moved.error().what + ": " + moved.error().evidence);
+  // The trial itself.
   unsigned char r[6];
-  if (!random_bytes(r, sizeof r)) {
-    out.reason = "no random name for a trial group";
-    return out;
-  }
+  if (!random_bytes(r, sizeof r)) return refuse("no random name for a trial group");
   std::string name = "h5i-trial-" + hex(r, sizeof r);
-  if (mkdirat(dir->get(), name.c_str(), 0755) != 0) {
-    out.reason = "own group " + printable(out.base) + " is not delegated: " + sys_error("mkdir").evidence;
-    return out;
-  }
+  if (mkdirat(dir->get(), name.c_str(), 0755) != 0)
+    return refuse("no group can be made in " + printable(out.base) + ": " + sys_error("mkdir").evidence);
   // What the trial switches on it switches off again when it fails: a probe leaves no trace.
   auto enabled = read_beneath(dir->get(), "cgroup.subtree_control", 4096);
   const std::vector<std::string> before = enabled ? words(*enabled) : std::vector<std::string>{};
@@ -146,9 +201,7 @@ CgroupBase find_cgroup_base() {
   auto leave = [&](std::string why) {
     unlinkat(dir->get(), name.c_str(), AT_REMOVEDIR);
     for (const std::string& c : added) (void)write_control(dir->get(), "cgroup.subtree_control", "-" + c);
-    out.controllers.clear();
-    out.reason = std::move(why);
-    return out;
+    return refuse(std::move(why));
   };
   for (const char* c : {"memory", "pids", "cpu"}) {
     bool there = std::find(before.begin(), before.end(), c) != before.end();
@@ -164,12 +217,9 @@ CgroupBase find_cgroup_base() {
     return leave("a limit cannot be set in the trial group");
   if (auto born = born_inside(sub->get()); !born)
     return leave("no process can be started in the trial group: " + born.error().evidence);
-  if (unlinkat(dir->get(), name.c_str(), AT_REMOVEDIR) != 0) {
-    out.reason = "the trial group cannot be removed: " + sys_error("rmdir").evidence;
-    return out;
-  }
+  if (unlinkat(dir->get(), name.c_str(), AT_REMOVEDIR) != 0)
+    return refuse("the trial group cannot be removed: " + sys_error("rmdir").evidence);
   out.available = true;
-  out.via = "delegated";
   return out;
 }
 
@@ -237,6 +287,8 @@ CgroupUsage cgroup_usage(const Cgroup& g) {
     u.user_us = flat_keyed(*cpu, "user_usec");
     u.system_us = flat_keyed(*cpu, "system_usec");
   }
+  if (auto events = read_beneath(g.dir.get(), "memory.events", 4096)) u.oom_kills = flat_keyed(*events, "oom_kill");
+  if (auto events = read_beneath(g.dir.get(), "pids.events", 4096)) u.tasks_refused = flat_keyed(*events, "max");
   if (auto peak = read_beneath(g.dir.get(), "memory.peak", 64)) u.memory_peak = strtoull(peak->c_str(), nullptr, 10);
   return u;
 }

@@ -1,6 +1,8 @@
 // Control groups: where a group of the session's own could be made, proved by making one. Never at the root of the
 // hierarchy, never in a v1 tree: those are the machine's.
 #pragma once
+#include <sys/types.h>
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -14,7 +16,7 @@ namespace h5i::os {
 struct CgroupBase {
   bool available = false;
   std::string base;                      // absolute path of the directory that takes our groups
-  std::string via;                       // "delegated"
+  std::string via;                       // "delegated", "service-manager"
   std::vector<std::string> controllers;  // that a child group there really got
   std::string reason;                    // why not, in words
 };
@@ -28,8 +30,10 @@ struct CgroupView {
 };
 CgroupView parse_cgroup_view(const std::string& mountinfo, const std::string& self_cgroup);
 
-// The trial: in the own group when it is delegated (writable, not the root): create, enable, limit, remove.
-CgroupBase find_cgroup_base();
+// The trial (create, enable, limit, move in, remove): in the own group when it is delegated, else in a scope asked of the service manager.
+// A group's children get no controller while it holds processes itself, so all those of that group move into a group "h5i-callers" in it:
+// this process, and `also`, children of it that are to start others in groups of the base. A further call finds the same base again.
+CgroupBase find_cgroup_base(const std::vector<pid_t>& also = {});
 
 // A group for one run beneath `base`, with `limits` written (file name -> text). Removed by remove_cgroup.
 struct Cgroup {
@@ -44,6 +48,8 @@ Result<void> remove_cgroup(const Cgroup& group);
 
 struct CgroupUsage {
   uint64_t user_us = 0, system_us = 0, memory_peak = 0;
+  uint64_t oom_kills = 0;      // processes that the kernel killed because the group was at its memory limit
+  uint64_t tasks_refused = 0;  // because the group was at its limit of tasks
 };
 // Fields that the group does not have stay 0.
 CgroupUsage cgroup_usage(const Cgroup& group);

@@ -553,7 +553,7 @@ Json effective_form_of(Json doc, const Names& names) {
   }
   if (doc["landlock"].is_object())
     for (Json& r : doc["landlock"]["rules"].make_array()) name_member(r, "path", names, true);
-  if (doc["cgroup"].is_object()) name_member(doc["cgroup"], "base", names, true);
+  if (doc["cgroup"].is_object()) doc["cgroup"].make_object().erase("base");  // another with each run: what is held is in the limits
   name_member(doc, "hostname", names, false);
   if (doc["seccomp"].is_object()) doc["seccomp"].make_object().erase("program");
   // What names meant today is the session's; what was asked for is the policy's.

@@ -60,7 +60,7 @@ typedef struct h5i_host_spawn {
   h5i_status (*kill)(void* context, uint64_t handle, h5i_error* error);
 } h5i_host_spawn;
 
-/* Where a cgroup of the session's own could be made: a JSON object {"available":bool,"base":path,"via":"delegated",
+/* Where a cgroup of the session's own could be made: a JSON object {"available":bool,"base":path,"via":"delegated"|"service-manager",
  * "controllers":[...],"reason":text} after a real trial (create, enable, limit, move in, remove). */
 typedef struct h5i_host_cgroup {
   uint32_t struct_size;
