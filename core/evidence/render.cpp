@@ -86,6 +86,7 @@ Section denied(const Json& r) {
     if (std::string_view words = denial_words(d["syscall"].string()); !words.empty()) said += "; " + std::string(words);
     s.rows.push_back({text_of(d["syscall"]), std::move(said), true});
   }
+  for (const Json& l : r["limits_reached"].array()) s.rows.push_back({"limit reached: " + text_of(l["field"]), text_of(l["count"]) + " times", true});
   if (s.rows.empty())
     s.rows.push_back({"", r["denials"].is_array() ? "nothing that the tier can see" : "not recorded"});
   for (const Json& u : r["unobserved"].array())

@@ -95,6 +95,7 @@ Json receipt_json(const ReceiptInput& in) {
                              {"system_us", in.usage.system_us},
                              {"max_rss_kib", in.usage.max_rss_kib},
                              {"source", in.usage.source}}},
+      {"limits_reached", in.limits_reached},
       {"denials", in.denials},
       {"unobserved", in.unobserved},
       {"output", json::Object{{"stdout", stream_json(in.out)}, {"stderr", stream_json(in.err)}}},

@@ -50,6 +50,7 @@ struct ReceiptInput {
   Json attested = json::Object{}, self_reported = json::Object{};
   Outcome outcome;
   Usage usage;
+  Json limits_reached = json::Array{};  // {field, count}, as far as a cgroup counted them
   Json denials = json::Array{}, unobserved = json::Array{}, survivors = json::Array{};
   StreamReceipt out, err;
   std::map<std::string, uint64_t> redactions;

@@ -524,13 +524,15 @@ class Run {
       unobserved_.push(json::Object{{"what", "file and network accesses"}, {"reason", "nothing of this tier confines or watches them"}});
     if (!plan_["seccomp"].is_object())
       unobserved_.push(json::Object{{"what", "refused system calls"}, {"reason", "this tier filters none"}});
-    // A program only learns EAGAIN or ENOMEM; these are the fields to look at.
+    // A program only learns EAGAIN or ENOMEM; these are the fields to look at. A group counts what it refused.
     const Json& resources = policy_["profile"]["resources"];
-    if (!plan_["rlimits"].array().empty())
-      unobserved_.push(json::Object{{"what", "limits that were reached"},
-                                    {"reason", "a task beyond resources.procs (" + std::to_string(resources["procs"].integer()) +
-                                                   ") or memory beyond resources.mem (" + std::to_string(resources["mem"].integer() >> 20) +
-                                                   " MiB) is refused without telling us"}});
+    const Json& counted = plan_["cgroup"]["limits"];
+    std::string silent;
+    if (counted["pids.max"].is_null()) silent = "a task beyond resources.procs (" + std::to_string(resources["procs"].integer()) + ")";
+    if (counted["memory.max"].is_null())
+      silent += (silent.empty() ? "memory" : " or memory") + (" beyond resources.mem (" + std::to_string(resources["mem"].integer() >> 20)) + " MiB)";
+    if (!plan_["rlimits"].array().empty() && !silent.empty())
+      unobserved_.push(json::Object{{"what", "limits that were reached"}, {"reason", silent + " is refused without telling us"}});
   }
 
   Result<RunReport> finish(Supervised& s) {
@@ -541,6 +543,10 @@ class Run {
     if (s.outcome.status == Outcome::Status::SIGNALED && s.outcome.code == SIGXCPU && cpu.is_int() && s.spawned &&
         static_cast<int64_t>(s.spawned->user_us + s.spawned->system_us) >= cpu.integer() * 500'000)
       s.outcome = {Outcome::Status::TIMEOUT, 0, Errc::RUN_DEADLINE, "resources.cpu"};
+    if (s.outcome.status == Outcome::Status::TIMEOUT && s.spawned && s.spawned->cpu_spent) s.outcome.detail = "resources.cpu";
+    // The kernel kills a whole box that needs more memory than it may have, init included.
+    if (s.outcome.status == Outcome::Status::SIGNALED && s.outcome.code == SIGKILL && s.spawned && s.spawned->oom_kills > 0)
+      s.outcome.detail = "resources.mem: the box needed more than " + std::to_string(policy_["profile"]["resources"]["mem"].integer() >> 20) + " MiB";
     // The filter's kill comes from the kernel and no notification goes with it, so this is all that is known of it.
     if (s.outcome.status == Outcome::Status::SIGNALED && s.outcome.code == SIGSYS && plan_["seccomp"].is_object())
       s.outcome.detail = "by the system call filter (a call by another architecture's entry) or by a signal that a process of the box sent";
@@ -566,6 +572,12 @@ class Run {
     if (s.spawned) {
       r.usage = {s.spawned->wall_us, s.spawned->user_us, s.spawned->system_us, s.spawned->max_rss_kib,
                  s.spawned->usage_cgroup ? "cgroup" : "wait4"};
+      auto reached = [&](const char* field, uint64_t count) {
+        if (count > 0) r.limits_reached.push(json::Object{{"field", field}, {"count", count}});
+      };
+      reached("resources.mem", s.spawned->oom_kills);
+      reached("resources.procs", s.spawned->tasks_refused);
+      reached("resources.cpu", s.spawned->cpu_spent ? 1 : 0);
       for (const spawn::Denial& d : s.spawned->denials)
         r.denials.push(json::Object{{"syscall", os::syscall_name(d.syscall)}, {"number", d.syscall}, {"count", d.count}, {"errno", os::errno_name(d.err)}});
       if (!s.spawned->usage_cgroup)

@@ -25,11 +25,11 @@ static_assert(sizeof(Header) == 32);
 struct ResultBody {
   uint32_t status;
   int32_t code, exec_errno, setup_errno;
-  uint32_t setup_step, flags;  // flags: 1 cgroup, 2 incomplete
-  uint64_t wall_us, user_us, system_us, max_rss_kib, survivors;
+  uint32_t setup_step, flags;  // flags: 1 cgroup, 2 incomplete, 4 cpu spent
+  uint64_t wall_us, user_us, system_us, max_rss_kib, survivors, oom_kills, tasks_refused;
   uint32_t text_len, denials, network_len, zero;
 };
-static_assert(sizeof(ResultBody) == 80);
+static_assert(sizeof(ResultBody) == 96);
 
 struct DenialBody {
   uint32_t syscall;
@@ -80,12 +80,14 @@ std::string result_bytes(const SpawnResult& r) {
   b.exec_errno = r.exec_errno;
   b.setup_errno = r.setup_errno;
   b.setup_step = r.setup_step;
-  b.flags = (r.usage_cgroup ? 1u : 0u) | (r.incomplete ? 2u : 0u);
+  b.flags = (r.usage_cgroup ? 1u : 0u) | (r.incomplete ? 2u : 0u) | (r.cpu_spent ? 4u : 0u);
   b.wall_us = r.wall_us;
   b.user_us = r.user_us;
   b.system_us = r.system_us;
   b.max_rss_kib = r.max_rss_kib;
   b.survivors = r.survivors;
+  b.oom_kills = r.oom_kills;
+  b.tasks_refused = r.tasks_refused;
   std::string_view text = r.setup_text;
   text = text.substr(0, kSetupText);
   b.text_len = static_cast<uint32_t>(text.size());
@@ -103,7 +105,7 @@ std::string result_bytes(const SpawnResult& r) {
 
 bool parse_result(std::string_view in, SpawnResult* r) {
   ResultBody b;
-  if (!take(in, &b) || b.text_len > kSetupText || b.denials > kMaxDenials || b.network_len > kMaxNetwork || b.zero != 0 || (b.flags & ~3u)) return false;
+  if (!take(in, &b) || b.text_len > kSetupText || b.denials > kMaxDenials || b.network_len > kMaxNetwork || b.zero != 0 || (b.flags & ~7u)) return false;
   if (in.size() != b.text_len + b.network_len + b.denials * sizeof(DenialBody)) return false;
   r->status = b.status;
   r->code = b.code;
@@ -112,6 +114,9 @@ bool parse_result(std::string_view in, SpawnResult* r) {
   r->setup_step = b.setup_step;
   r->usage_cgroup = b.flags & 1;
   r->incomplete = b.flags & 2;
+  r->cpu_spent = b.flags & 4;
+  r->oom_kills = b.oom_kills;
+  r->tasks_refused = b.tasks_refused;
   r->wall_us = b.wall_us;
   r->user_us = b.user_us;
   r->system_us = b.system_us;

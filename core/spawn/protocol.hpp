@@ -47,6 +47,8 @@ struct SpawnResult {
   uint64_t wall_us = 0, user_us = 0, system_us = 0, max_rss_kib = 0;
   uint64_t survivors = 0;     // processes that were still there when the workload had ended, and were killed
   bool usage_cgroup = false;  // the figures are the cgroup's; otherwise wait4's
+  bool cpu_spent = false;     // killed, because the box's processes together had used what RLIMIT_CPU gives each of them
+  uint64_t oom_kills = 0, tasks_refused = 0;  // limits of the cgroup that were reached
   bool incomplete = false;    // a process could not be killed, or the status was not reported: see setup_text
   std::vector<Denial> denials;
   std::string network;  // h5i.network/1, of a plan with a network; empty when nobody could say

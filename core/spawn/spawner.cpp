@@ -44,6 +44,7 @@ constexpr size_t kMaxRuns = 32;           // at once, of one host process
 constexpr size_t kMaxHelper = 32u << 20;  // bytes of h5i-init or h5i-canary
 constexpr size_t kMaxQueued = 256;        // messages that the other end did not read; then denials are only counted
 constexpr int64_t kCoreFirstNs = 200'000'000;  // a core that is not stopped ends the run at its deadline itself, and records it
+constexpr int kCountCpuMs = 100;          // how often a box's processor time is compared with its limit
 constexpr int kFirstFd = 10;              // child.hpp: descriptors below are places, not sources
 
 // One thing that was started: the process that clone3 made (h5i-init, or the workload where the plan has no init).
@@ -56,7 +57,7 @@ struct Run {
   std::string text;  // of a canary
   std::optional<BoxNetwork> network;
   std::optional<os::Cgroup> cgroup;
-  int64_t started_ns = 0;
+  int64_t started_ns = 0, counted_ns = 0;
   uint32_t killed_as = 0;  // H5I_OUTCOME_*, of whoever asked first
   bool ended = false;
   int wait_status = 0;
@@ -66,6 +67,13 @@ struct Run {
   size_t strange_numbers = 0;  // rows of `denials` at and above kTableNumbers
   SpawnResult result;
 
+  // Seconds of processor time of the whole box, where a group counts it: RLIMIT_CPU holds each process alone.
+  std::optional<uint64_t> cpu_limit() const {
+    if (cgroup && kind == H5I_SPAWN_WORKLOAD)
+      for (const RlimitSpec& r : plan.rlimits)
+        if (r.name == "cpu" && r.soft < UINT64_MAX / 1000000) return r.soft;
+    return std::nullopt;
+  }
   bool alone() const { return !plan.init; }  // nothing but a walk finds its descendants
 };
 
@@ -573,6 +581,8 @@ void Spawner::finish(Run& run) {
   if (run.cgroup) {
     (void)os::kill_cgroup(*run.cgroup);
     os::CgroupUsage u = os::cgroup_usage(*run.cgroup);
+    run.result.oom_kills = u.oom_kills;
+    run.result.tasks_refused = u.tasks_refused;
     if (u.user_us || u.system_us) {
       run.result.usage_cgroup = true;
       run.result.user_us = u.user_us;
@@ -652,12 +662,22 @@ bool Spawner::end_orderly() {
 }
 
 int Spawner::poll_timeout_ms() const {
-  if (deadline_ns_ == INT64_MAX) return -1;
+  const bool counting = std::any_of(runs_.begin(), runs_.end(), [](const auto& r) { return r->cpu_limit().has_value(); });
+  if (deadline_ns_ == INT64_MAX) return counting ? kCountCpuMs : -1;
   int64_t left = (deadline_ns_ - monotonic_ns()) / 1000000 + 1;
-  return static_cast<int>(std::clamp<int64_t>(left, 0, 3600000));
+  return static_cast<int>(std::clamp<int64_t>(left, 0, counting ? kCountCpuMs : 3600000));
 }
 
 void Spawner::on_time() {
+  for (auto& run : runs_) {
+    std::optional<uint64_t> limit = run->ended ? std::nullopt : run->cpu_limit();
+    if (!limit || monotonic_ns() - run->counted_ns < int64_t{kCountCpuMs} * 500000) continue;
+    run->counted_ns = monotonic_ns();
+    os::CgroupUsage u = os::cgroup_usage(*run->cgroup);
+    if (run->killed_as || u.user_us + u.system_us < *limit * 1000000) continue;
+    run->result.cpu_spent = true;
+    kill(*run, H5I_OUTCOME_TIMEOUT);
+  }
   if (deadline_ns_ == INT64_MAX || monotonic_ns() < deadline_ns_) return;
   deadline_ns_ = INT64_MAX;
   stopped_ = true;

@@ -210,6 +210,16 @@ TEST_CASE("the effective digest covers confinement and not the command", "[spawn
   other.values = {{"/home/v/state/boxes/y/work", "$WORK"}};
   CHECK(spawn::effective_digest(json::canonical(p), other)->str() == same);
 
+  // Another scope for the same limits, and other limits.
+  p = base;
+  p["cgroup"] = *json::parse(R"({"base":"/sys/fs/cgroup/a.scope","limits":{"pids.max":"64"}})");
+  const std::string grouped = digest(p);
+  CHECK(grouped != same);
+  p["cgroup"]["base"] = "/sys/fs/cgroup/b.scope";
+  CHECK(digest(p) == grouped);
+  p["cgroup"]["limits"]["pids.max"] = "65";
+  CHECK(digest(p) != grouped);
+
   for (auto change : std::initializer_list<std::function<void(Json&)>>{
            [](Json& x) { x["env"]["B"] = ""; }, [](Json& x) { x["mounts"].make_array()[0]["flags"].push("ro"); },
            [](Json& x) { x["umask"] = 0; }, [](Json& x) { x["nested_user"] = false; },
@@ -266,6 +276,9 @@ TEST_CASE("messages survive a round trip, and nothing else is decoded", "[spawn]
   m.result.setup_text = "mount 3";
   m.result.survivors = 9;
   m.result.usage_cgroup = true;
+  m.result.cpu_spent = true;
+  m.result.oom_kills = 5;
+  m.result.tasks_refused = 6;
   m.result.denials = {{1, 2, 3}, {4, 5, 6}};
   m.result.network = "{\"schema\":\"h5i.network/1\"}";
   std::string bytes = encode(m);
@@ -278,12 +291,15 @@ TEST_CASE("messages survive a round trip, and nothing else is decoded", "[spawn]
   CHECK(back->result.denials[1].count == 6);
   CHECK(back->result.usage_cgroup);
   CHECK(back->result.network == m.result.network);
+  CHECK(back->result.cpu_spent);
+  CHECK(back->result.oom_kills == 5);
+  CHECK(back->result.tasks_refused == 6);
   CHECK(encode(*back) == bytes);
   for (size_t i = 0; i < bytes.size(); i++) CHECK_FALSE(decode(std::string_view(bytes).substr(0, i)));
   CHECK_FALSE(decode(bytes + "x"));
   // A count that says more than there is must not be believed.
   std::string lie = bytes;
-  size_t denials_at = 32 + 80 - 12;
+  size_t denials_at = 32 + 96 - 12;
   for (int byte : {0xff, 0x03, 0x01}) {
     lie[denials_at] = static_cast<char>(byte);
     CHECK_FALSE(decode(lie));
