@@ -56,7 +56,9 @@ sdk::Result<Limits> build_limits(const Request& request, const HostFacts& facts)
   // Since Linux 5.14 RLIMIT_NPROC counts within the user namespace of the process, which is the box's own.
   bool counts_the_box = facts.kernel_at_least(5, 14);
   if (pids) files["pids.max"] = std::to_string(r.procs);
-  if (counts_the_box) out.rlimits.push_back(rlimit("nproc", r.procs, r.procs));
+  // One more where the group holds them: it refuses first then, and counts what it refused.
+  const uint64_t tasks = r.procs + (pids ? 1 : 0);
+  if (counts_the_box) out.rlimits.push_back(rlimit("nproc", tasks, tasks));
   if (!pids && !counts_the_box) {
     if (r.names("procs"))
       return sdk::failure(
@@ -76,7 +78,7 @@ sdk::Result<Limits> build_limits(const Request& request, const HostFacts& facts)
   }
   if (r.cpu) {
     out.rlimits.push_back(rlimit("cpu", *r.cpu, *r.cpu + kCpuGrace));
-    // The core polls cpu.stat where there is a group; the rlimit then only makes the first process end sooner.
+    // Where a group counts, the spawner ends the box when all its processes together have used what the rlimit gives each.
     if (!cpu)
       unheld("resources.cpu", "per-process",
              "no cpu cgroup here: each process is held to " + std::to_string(*r.cpu) + " s by RLIMIT_CPU, at worst " +

@@ -129,6 +129,7 @@ TEST_CASE("limits with a cgroup are of the whole box") {
   CHECK(limits["pids.max"].string() == "256");
   CHECK(limits["cpu.max"].string() == "150000 100000");
   CHECK(rlimit(p, "data") == nullptr);
+  CHECK((*rlimit(p, "nproc"))["hard"].integer() == 257);  // the group refuses first, and counts
   for (const char* field : {"resources.mem", "resources.cpu", "resources.cpus", "resources.procs"})
     CHECK(reason(p, field).empty());
 }
