@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "core/os/cgroup.hpp"
+#include "core/os/fs.hpp"
 #include "core/os/namespace.hpp"
 
 namespace h5i::session {
@@ -237,11 +239,28 @@ struct Judge {
     }
   }
 
+  // How the kernel shows a limit that was written so: memory in whole pages, a share with its period.
+  static std::string shown_as(const std::string& file, const std::string& text) {
+    if (file == "cpu.max" && text.find(' ') == std::string::npos) return text + " 100000";
+    if ((file != "memory.max" && file != "memory.high" && file != "memory.swap.max") || text == "max") return text;
+    char* unit = nullptr;
+    uint64_t bytes = strtoull(text.c_str(), &unit, 10);
+    if (*unit) bytes <<= *unit == 'G' || *unit == 'g' ? 30 : *unit == 'M' || *unit == 'm' ? 20 : 10;
+    const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    return std::to_string(bytes / page * page);
+  }
+
   void cgroup() {
     const Json& c = in.plan["cgroup"];
     if (!c.is_object()) return;
     expect(in.workload.cgroup != in.self.cgroup && !in.workload.cgroup.empty(),
            "workload: cgroup is " + in.workload.cgroup + ", the plan says one of its own");
+    for (const auto& [file, text] : c["limits"].object()) {
+      if (!file.starts_with("memory.") && !file.starts_with("cpu.") && !file.starts_with("pids.")) continue;  // shown in another form than written
+      auto seen = in.workload.cgroup_files.find(file);
+      std::string there = seen == in.workload.cgroup_files.end() ? "unreadable" : seen->second;
+      expect(there == shown_as(file, text.string()), "workload: " + file + " of its cgroup is " + there + ", the plan says " + text.string());
+    }
   }
 };
 
@@ -350,6 +369,18 @@ Result<ProcessFacts> read_process(pid_t pid, bool whole) {
   if (auto t = slurp(dir.get(), "mountinfo")) f.mounts = parse_mountinfo(*t);
   read_descriptors(dir.get(), &f);
   return f;
+}
+
+void read_cgroup_files(const Json& limits, ProcessFacts* process) {
+  auto mounts = os::read_file("/proc/self/mountinfo", 4 << 20);
+  if (!mounts || process->cgroup.empty()) return;
+  const std::string group = os::parse_cgroup_view(*mounts, "").mount + process->cgroup;
+  for (const auto& [file, wanted] : limits.object()) {
+    auto text = os::read_file(group + "/" + file, 4096);
+    if (!text) continue;
+    if (text->ends_with('\n')) text->pop_back();
+    process->cgroup_files[file] = *text;
+  }
 }
 
 std::vector<std::string> unfounded_claims(const Json& plan, const std::vector<std::string>& claims, const Json& policy) {

@@ -40,6 +40,7 @@ struct ProcessFacts {
   std::vector<IdMap> uid_map, gid_map;
   std::vector<MountSeen> mounts;
   std::string cgroup;                               // path of the v2 hierarchy
+  std::map<std::string, std::string> cgroup_files;  // what its group says, of the files that the plan sets
   std::map<std::string, std::string> limits;        // by the first column of /proc/PID/limits, soft value
   uint64_t exe_dev = 0, exe_ino = 0;
   int descriptors = -1;                             // open ones; -1: they could not be listed
@@ -50,6 +51,8 @@ struct ProcessFacts {
 // process still lives: then the number was its own all the while.
 // Descriptors and mounts only when `whole`.
 Result<ProcessFacts> read_process(pid_t pid, bool whole);
+// The files of the process's group that `limits` of a plan names.
+void read_cgroup_files(const Json& limits, ProcessFacts* process);
 // Parsers, for tests.
 std::vector<MountSeen> parse_mountinfo(std::string_view text);
 void parse_status(std::string_view text, ProcessFacts* out);

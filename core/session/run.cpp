@@ -373,6 +373,7 @@ class Run {
       }
     }
     in.workload = H5I_TRY(read_process(ready.workload, true));
+    read_cgroup_files(plan_["cgroup"]["limits"], &in.workload);
     Attestation a = judge(in);
     if (ready.plan_digest != plan_digest_)
       a.mismatches.push_back("the spawner executes another plan than the tier showed: " + ready.plan_digest);

@@ -25,7 +25,7 @@ AttestInput honest() {
               {"kind":"mask","target":"/w/.env"},
               {"kind":"mask","target":"/proc/absent","optional":true}],
     "rlimits":[{"name":"nofile","soft":1024,"hard":1024}],
-    "cgroup":{"base":"/sys/fs/cgroup/x","limits":{}},
+    "cgroup":{"base":"/sys/fs/cgroup/x","limits":{"memory.max":"67108865","pids.max":"20"}},
     "capabilities":"none","no_new_privs":true,"landlock":{"abi":7},"seccomp":{"sha256":"x"},"init":true,"not_enforced":[]})");
   REQUIRE(plan);
   in.plan = *plan;
@@ -40,6 +40,7 @@ AttestInput honest() {
   p.uids = p.gids = {1000, 1000, 1000, 1000};
   p.uid_map = p.gid_map = {{1000, 1000, 1}};
   p.cgroup = "/x/box";
+  p.cgroup_files = {{"memory.max", "67108864"}, {"pids.max", "20"}};
   p.limits["Max open files"] = "1024";
   in.self.seccomp_filters = 0;
   in.self.cgroup = "/";
@@ -111,6 +112,9 @@ TEST_CASE("a box that is what its plan says attests; with any one thing differen
       {"a descriptor that the program would get", [](AttestInput& i) { i.workload.kept_descriptors = {7}; }},
       {"descriptors unreadable", [](AttestInput& i) { i.workload.descriptors = -1; }},
       {"our cgroup", [](AttestInput& i) { i.workload.cgroup = i.self.cgroup; }},
+      {"a group that may hold more", [](AttestInput& i) { i.workload.cgroup_files["pids.max"] = "21"; }},
+      {"a group without a limit", [](AttestInput& i) { i.workload.cgroup_files["memory.max"] = "max"; }},
+      {"a group that cannot be read", [](AttestInput& i) { i.workload.cgroup_files.clear(); }},
       {"another init", [](AttestInput& i) { i.init->exe_ino = 3; }},
       {"init of another parent", [](AttestInput& i) { i.init->parent = 1; }},
       {"workload of another parent", [](AttestInput& i) { i.workload.parent = 50; }},
