@@ -1,5 +1,6 @@
 #include "core/base/address.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <vector>
 
@@ -51,6 +52,24 @@ constexpr Range kV6[] = {
     {{0x01, 0}, 64, Reach::NEVER, "discard"},  // 100::/64
     {{0xfc}, 7, Reach::PRIVATE, "private"},
     {{0xfe, 0xc0}, 10, Reach::PRIVATE, "site-local"},
+};
+
+// IPv6 forms that carry an IPv4 address, at byte `at` (0: none that is fixed).
+struct Form {
+  std::array<uint8_t, 16> base;
+  int length;
+  size_t at;
+  Reach at_least;
+  const char* name;
+};
+constexpr Form kForms[] = {
+    {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96, 12, Reach::OPEN, "mapped"},
+    {{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96, 12, Reach::PRIVATE, "translated"},
+    {{0}, 96, 12, Reach::NEVER, "compatible"},
+    {{0, 0x64, 0xff, 0x9b}, 96, 12, Reach::OPEN, "nat64"},
+    {{0, 0x64, 0xff, 0x9b, 0, 1}, 48, 0, Reach::PRIVATE, "nat64-local"},
+    {{0x20, 0x02}, 16, 2, Reach::OPEN, "6to4"},
+    {{0x20, 0x01, 0, 0}, 32, 4, Reach::OPEN, "teredo"},
 };
 
 Address v4_at(const Address& a, size_t offset, uint8_t flip = 0) {
@@ -252,22 +271,6 @@ AddressClass classify(const Prefix& p) {
   AddressClass c = inside(kV6);
   if (c.reach == Reach::NEVER) return c;
   // A prefix of an embedding form is judged by the IPv4 prefix that it fixes, when it fixes one.
-  struct Form {
-    std::array<uint8_t, 16> base;
-    int length;
-    size_t at;
-    Reach at_least;
-    const char* name;
-  };
-  static constexpr Form kForms[] = {
-      {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96, 12, Reach::OPEN, "mapped"},
-      {{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96, 12, Reach::PRIVATE, "translated"},
-      {{0}, 96, 12, Reach::NEVER, "compatible"},
-      {{0, 0x64, 0xff, 0x9b}, 96, 12, Reach::OPEN, "nat64"},
-      {{0, 0x64, 0xff, 0x9b, 0, 1}, 48, 0, Reach::PRIVATE, "nat64-local"},
-      {{0x20, 0x02}, 16, 2, Reach::OPEN, "6to4"},
-      {{0x20, 0x01, 0, 0}, 32, 4, Reach::OPEN, "teredo"},
-  };
   for (const Form& f : kForms) {
     if (p.length < f.length || !same_bits(p.base.bytes.data(), f.base.data(), f.length)) continue;
     if (f.at_least > c.reach) c = {f.at_least, f.name};
@@ -278,6 +281,78 @@ AddressClass classify(const Prefix& p) {
     if (i.reach > c.reach) c = i;
   }
   return c;
+}
+
+namespace {
+
+Address last_of(const Prefix& p) {
+  Address out = p.base;
+  for (int bit = p.length; bit < (p.base.v6 ? kV6Bits : kV4Bits); bit++) out.bytes[static_cast<size_t>(bit / 8)] |= static_cast<uint8_t>(1u << (7 - bit % 8));
+  return out;
+}
+// One further or back; false when there is none.
+bool step(Address& a, bool up) {
+  for (size_t i = a.v6 ? 16 : 4; i-- > 0;) {
+    uint8_t was = a.bytes[i];
+    a.bytes[i] = static_cast<uint8_t>(up ? was + 1 : was - 1);
+    if (was != (up ? 0xff : 0)) return true;
+  }
+  return false;
+}
+
+// Prefixes within which nothing, or nothing without private_ok, may be reached.
+std::vector<Prefix> restricted(bool v6, const Prefix& within, bool private_ok) {
+  std::vector<Prefix> out;
+  auto bars = [&](Reach r) { return r == Reach::NEVER || (r == Reach::PRIVATE && !private_ok); };
+  auto add = [&](const std::array<uint8_t, 16>& base, int length) { out.push_back({{v6, base}, length}); };
+  if (!v6) {
+    for (const Range& r : kV4)
+      if (bars(r.reach)) add(r.base, r.length);
+    return out;
+  }
+  for (const Range& r : kV6)
+    if (bars(r.reach)) add(r.base, r.length);
+  for (const Form& f : kForms) {
+    Prefix form{{true, f.base}, f.length};
+    if (!form.contains(within) || bars(f.at_least)) {
+      add(f.base, f.length);
+      continue;
+    }
+    if (!f.at) continue;
+    for (const Range& r : kV4) {
+      if (!bars(r.reach)) continue;
+      Address carrying = within.base;
+      for (size_t i = f.at; i < 16; i++) carrying.bytes[i] = i < f.at + 4 ? r.base[i - f.at] : 0;
+      out.push_back({carrying, static_cast<int>(f.at) * 8 + r.length});
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::pair<Address, Address>> reachable_parts(const Prefix& p, bool private_ok) {
+  std::vector<std::pair<Address, Address>> out;
+  std::vector<Prefix> barred = restricted(p.base.v6, p, private_ok);
+  std::sort(barred.begin(), barred.end(), [](const Prefix& a, const Prefix& b) { return a.base.bytes < b.base.bytes; });
+  Address at = p.base;
+  const Address end = last_of(p);
+  for (const Prefix& b : barred) {
+    if (b.contains(p)) return {};
+    if (!p.contains(b) || b.base.bytes < at.bytes) {
+      // Within one that was left out already, or elsewhere.
+      if (!p.contains(b) || last_of(b).bytes < at.bytes) continue;
+    }
+    if (at.bytes < b.base.bytes) {
+      Address before = b.base;
+      step(before, false);
+      out.push_back({at, before});
+    }
+    at = last_of(b);
+    if (!step(at, true) || end.bytes < at.bytes) return out;
+  }
+  out.push_back({at, end});
+  return out;
 }
 
 }  // namespace h5i

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace h5i {
 
@@ -39,5 +41,10 @@ struct AddressClass {
 AddressClass classify(const Address& a);
 // A prefix that lies whole in one class has it; a wider one is OPEN, and its restricted parts stay unreachable.
 AddressClass classify(const Prefix& p);
+
+// What of a prefix a box may reach, as closed ranges in order: without what is never reachable, and without private ranges
+// unless `private_ok`. Of IPv6, forms that carry an IPv4 address are left out whole when the prefix is wider than the form.
+// ISATAP addresses, which differ in their middle bits, are no range and stay in.
+std::vector<std::pair<Address, Address>> reachable_parts(const Prefix& p, bool private_ok);
 
 }  // namespace h5i

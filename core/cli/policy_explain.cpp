@@ -8,6 +8,7 @@
 #include "core/plugin/manifest.hpp"
 #include "core/plugin/registry.hpp"
 #include "core/policy/explain.hpp"
+#include "core/session/egress.hpp"
 #include "core/session/probe.hpp"
 
 namespace h5i::cli {
@@ -109,6 +110,13 @@ int policy_explain(Context& ctx, const Parsed& parsed) {
   if (no_plan.empty()) {
     auto request = run_request(*s, *pinned);
     if (!request) return ctx.refuse(request.error());
+    if (session::takes_egress(asked->plugin.manifest["claims"])) {
+      auto dirs = session::UserDirs::from_environment();
+      if (!dirs) return ctx.refuse(dirs.error());
+      auto egress = session::egress_now(pinned->document["profile"], *dirs);
+      if (!egress) return ctx.refuse(egress.error());
+      (*request)["network"] = egress->network;
+    }
     auto answer = session::plan_tier(asked->plugin, *request);
     if (answer) plan = std::move(*answer);
     else no_plan = answer.error().what + ": " + answer.error().evidence;

@@ -8,6 +8,7 @@
 
 #include "core/os/beneath.hpp"
 #include "core/plugin/registry.hpp"
+#include "core/session/egress.hpp"
 #include "core/session/probe.hpp"
 #include "core/session/request.hpp"
 
@@ -68,6 +69,9 @@ Result<void> prove(const plugin::PluginInfo& info, const Json& policy, const ses
   in.uid = geteuid();
   in.gid = getegid();
   in.env = session::compute_environment(policy["profile"], session::host_variables()).values;
+  session::EgressNow egress;
+  if (session::takes_egress(info.manifest["claims"])) egress = H5I_TRY(session::egress_now(policy["profile"], dirs));
+  in.network = &egress.network;
   H5I_TRY(session::verify_tier(info, session::run_request(in)));
   return {};
 }

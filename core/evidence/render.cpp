@@ -94,6 +94,22 @@ Section denied(const Json& r) {
   return s;
 }
 
+// Where packets went, in the words of who held the rules.
+Section network(const Json& r) {
+  Section s{"Network (host-observed)", {}};
+  const Json& n = r["network"];
+  for (const Json& a : n["allowed"].array())
+    s.rows.push_back({"let through: " + text_of(a["about"]), text_of(a["packets"]) + " packets, " + text_of(a["bytes"]) + " bytes", true});
+  for (const Json& e : n["refused"].array()) s.rows.push_back({"refused: " + text_of(e["to"]), text_of(e["packets"]) + " packets, first at " + text_of(e["first"]), true});
+  if (n["refused_others"].integer() > 0) s.rows.push_back({"refused: others", text_of(n["refused_others"]) + " packets to destinations beyond those that are told", true});
+  if (n["lost"].boolean()) s.rows.push_back({"", "some refused packets were not told: the counts are lower bounds"});
+  if (n["changed"].boolean()) s.rows.push_back({"", "the rules were not what they were at the start"});
+  for (const Json& a : n["added"].array()) s.rows.push_back({"from the host's allow-list", text_of(a), true});
+  for (const Json& a : n["not_pinned"].array()) s.rows.push_back({"not pinned: " + text_of(a["rule"]), text_of(a["address"]) + ", where no box may go", true});
+  if (s.rows.empty()) s.rows.push_back({"", n["allowed"].is_array() ? "no packet left the box" : "not recorded"});
+  return s;
+}
+
 void add_members(Section& s, const char* label, const Json& members) {
   for (const auto& [key, value] : members.object()) s.rows.push_back({std::string(label) + key, text_of(value), true});
 }
@@ -135,7 +151,10 @@ Section offline() {
 }
 
 std::vector<Section> sections(const Json& r) {
-  return {what_ran(r), enforced_by(r), not_enforced(r), denied(r), seen(r), cost(r), offline()};
+  std::vector<Section> out = {what_ran(r), enforced_by(r), not_enforced(r), denied(r)};
+  if (r["network"].is_object()) out.push_back(network(r));
+  for (Section s : {seen(r), cost(r), offline()}) out.push_back(std::move(s));
+  return out;
 }
 
 std::string safe(const std::string& s) { return printable(s, {.limit = kLongest}); }

@@ -34,6 +34,10 @@ struct In6Ifreq {
   int index;
 };
 
+// slirp4netns: its network, and its own address there.
+constexpr unsigned char kSlirpAddress6[16] = {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0};
+constexpr unsigned char kSlirpGateway6[16] = {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2};
+
 ifreq request() {
   ifreq r{};
   strncpy(r.ifr_name, kInterface, IFNAMSIZ - 1);
@@ -83,6 +87,30 @@ Result<void> give_address(int index) {
   return {};
 }
 
+Result<void> set_interface(const char* key, const char* value) {
+  std::string path = std::string("/proc/sys/net/ipv6/conf/") + kInterface + "/" + key;
+  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd || write(fd.get(), value, strlen(value)) < 0) return sys_error("write " + path);
+  return {};
+}
+
+Result<void> give_ipv6() {
+  H5I_TRY(set_interface("accept_ra", "0"));
+  H5I_TRY(set_interface("accept_dad", "0"));  // nobody else is there
+  UniqueFd s(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  int index = static_cast<int>(if_nametoindex(kInterface));
+  In6Ifreq a{{}, 64, index};
+  memcpy(&a.address, kSlirpAddress6, sizeof kSlirpAddress6);
+  if (!s || ioctl(s.get(), SIOCSIFADDR, &a) != 0) return sys_error("give the interface an IPv6 address");
+  in6_rtmsg route{};
+  memcpy(&route.rtmsg_gateway, kSlirpGateway6, sizeof kSlirpGateway6);
+  route.rtmsg_flags = RTF_UP | RTF_GATEWAY;
+  route.rtmsg_metric = 1;
+  route.rtmsg_ifindex = index;
+  if (ioctl(s.get(), SIOCADDRT, &route) != 0) return sys_error("make an IPv6 default route");
+  return {};
+}
+
 Result<UniqueFd> make_tun() {
   UniqueFd tun(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!tun) return sys_error("open /dev/net/tun");
@@ -97,6 +125,7 @@ Result<std::vector<UniqueFd>> open_all(const Namespaces& n, const Wanted& w) {
   if (setns(n.user, CLONE_NEWUSER) != 0 || setns(n.net, CLONE_NEWNET) != 0) return sys_error("join the box's network");
   std::vector<UniqueFd> out;
   for (size_t i = 0; i < w.netfilter; i++) out.push_back(H5I_TRY(open_netfilter_socket()));
+  if (w.ipv6) H5I_TRY(give_ipv6());
   if (w.tun) out.push_back(H5I_TRY(make_tun()));
   return out;
 }

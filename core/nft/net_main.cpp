@@ -51,6 +51,7 @@ class Network {
     if (opened.tun) far_.emplace(std::move(opened.tun));
     if (uplink == "slirp4netns")
       uplink_.emplace(H5I_TRY(Uplink::start(namespaces_, {.ipv6 = any_v6(egress_), .host_loopback = asked["host_loopback"].boolean()})));
+    if (uplink_ && any_v6(egress_)) (void)H5I_TRY(open_inside(namespaces_, {.ipv6 = true}));
     return Json(json::Object{{"begun", true}, {"rules", sha256_hex(ruleset_of(egress_).to_text())}, {"uplink", uplink_ ? Json(uplink_->path()) : Json()}});
   }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/text.hpp"
+#include "core/os/landlock.hpp"
 #include "core/os/pidfd.hpp"
 
 namespace h5i::nft {
@@ -30,6 +31,27 @@ UniqueFd open_program(const std::string& path) {
   struct stat st {};
   if (!fd || fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH)) || !(st.st_mode & S_IXOTH)) return UniqueFd();
   return fd;
+}
+
+// What the program may do with files, for an ordinary user: its own sandbox needs a user of id 0 in the box's namespace, which
+// has none. Root's is its own.
+bool confine() {
+  using namespace os::landlock;
+  const int abi_here = abi();
+  if (abi_here < 1 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
+  RulesetAttr attr{all_fs(abi_here), 0, 0};
+  UniqueFd rules(static_cast<int>(syscall(SYS_landlock_create_ruleset, &attr, attr_size(1), 0)));
+  constexpr uint64_t kLook = kReadFile | kReadDir, kRun = kLook | kExecute, kDevice = kReadFile | kWriteFile | kIoctlDev;
+  const struct {
+    const char* path;
+    uint64_t access;
+  } grants[] = {{"/usr", kRun}, {"/lib", kRun}, {"/lib64", kRun}, {"/etc", kLook}, {"/proc", kLook}, {"/dev/net/tun", kDevice}, {"/dev/null", kDevice}, {"/dev/urandom", kReadFile}};
+  for (const auto& g : grants) {
+    UniqueFd fd(open(g.path, O_PATH | O_CLOEXEC));
+    PathBeneath beneath{g.access & all_fs(abi_here), fd.get()};
+    if (fd && syscall(SYS_landlock_add_rule, rules.get(), kRulePathBeneath, &beneath, 0) != 0) return false;
+  }
+  return syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0;
 }
 
 struct Start {
@@ -56,7 +78,7 @@ struct Start {
   argv.push_back(nullptr);
   char path[] = "PATH=/usr/bin:/bin";
   char* env[] = {path, nullptr};
-  if (chdir("/") != 0) _exit(127);
+  if (chdir("/") != 0 || (geteuid() != 0 && !confine())) _exit(127);
   execveat(kExec, "", argv.data(), env, AT_EMPTY_PATH);
   _exit(127);
 }
@@ -100,9 +122,10 @@ Result<Uplink> Uplink::start(const Namespaces& namespaces, const UplinkOptions& 
   if (pipe2(words, O_CLOEXEC | O_NONBLOCK) != 0) return sys_error("pipe");
   UniqueFd words_in(words[0]), words_out(words[1]);
 
-  std::vector<std::string> argv = {kProgram, "--configure", "--mtu=65520", "--disable-dns", "--enable-sandbox", "--enable-seccomp",
+  std::vector<std::string> argv = {kProgram, "--configure", "--mtu=65520", "--disable-dns", "--enable-seccomp",
                                    "--ready-fd=" + std::to_string(kReady), "--exit-fd=" + std::to_string(kAlive), "--netns-type=path",
                                    "--userns-path=/proc/self/fd/" + std::to_string(kUser)};
+  if (geteuid() == 0) argv.push_back("--enable-sandbox");
   if (options.ipv6) argv.push_back("--enable-ipv6");
   if (!options.host_loopback) argv.push_back("--disable-host-loopback");
   argv.push_back("/proc/self/fd/" + std::to_string(kNet));

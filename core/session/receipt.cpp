@@ -104,6 +104,7 @@ Json receipt_json(const ReceiptInput& in) {
       {"env_not_passed", strings(in.env_not_passed)},
       {"started", rfc3339(in.started_ns)},
       {"ended", rfc3339(in.ended_ns)}};
+  if (in.network.is_object()) r["network"] = in.network;
   return r;
 }
 

@@ -47,6 +47,7 @@ struct ReceiptInput {
   Json not_enforced = json::Array{};
   std::string plugin_id, plugin_version;
   PluginDigest plugin_digest;
+  Json network;  // null, or what went where
   Json attested = json::Object{}, self_reported = json::Object{};
   Outcome outcome;
   Usage usage;

@@ -93,6 +93,7 @@ Json run_request(const RequestInput& in) {
                            {"gid", in.gid},
                            {"box_uid", in.uid == 0 ? m.host_uid : in.uid},
                            {"box_gid", in.uid == 0 ? m.host_gid : in.gid}}}};
+  if (in.network && in.network->is_object()) r["network"] = *in.network;
   if (in.probe && in.probe->is_object()) r["probe"] = *in.probe;
   if (in.command)
     r["command"] = json::Object{{"argv", list(in.command->argv)},
@@ -108,6 +109,7 @@ std::vector<std::pair<std::string, std::string>> session_names(const Json& reque
   std::vector<std::pair<std::string, std::string>> out;
   for (const auto& [key, name] : {std::pair{"work", "$WORK"}, {"git", "$GIT"}, {"spool", "$SPOOL"}, {"private", "$PRIVATE"}})
     if (!paths[key].string().empty()) out.emplace_back(paths[key].string(), name);
+  if (const std::string& hosts = request["network"]["hosts"].string(); !hosts.empty()) out.emplace_back(hosts, "$PINNED\n");
   out.emplace_back(request["session"].string(), "$SESSION");
   out.emplace_back(request["boxid"].string(), "$BOXID");
   return out;

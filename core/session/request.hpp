@@ -20,6 +20,7 @@ struct RequestInput {
   uint32_t uid = 0, gid = 0;     // of this process
   Variables env;
   std::vector<std::string> hidden;  // of always_hidden()
+  const Json* network = nullptr;   // of egress_now(), for a tier that takes it
   const Json* probe = nullptr;     // what the tier itself said on this host, this boot; absent: it looks again
   struct Command {
     std::vector<std::string> argv, exec;

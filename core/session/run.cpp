@@ -19,6 +19,7 @@
 #include "core/os/syscall_name.hpp"
 #include "core/session/attest.hpp"
 #include "core/session/departures.hpp"
+#include "core/session/egress.hpp"
 #include "core/session/environment.hpp"
 #include "core/session/live.hpp"
 #include "core/session/output.hpp"
@@ -229,6 +230,7 @@ class Run {
     in.gid = getgid();
     in.env = env_.values;
     in.hidden = hidden_;
+    in.network = &egress_.network;
     in.probe = &probe_;
     if (with_command) {
       RequestInput::Command c;
@@ -243,6 +245,7 @@ class Run {
   }
 
   Result<void> make_plan() {
+    if (takes_egress(plugin_.manifest["claims"])) egress_ = H5I_TRY(egress_now(policy_["profile"], dirs_));
     request_ = request(true);
     plan_ = H5I_TRY(host_->plan(request_));
     plan_digest_ = H5I_TRY(spawn::decode_parsed_plan(plan_)).digest;
@@ -568,6 +571,7 @@ class Run {
     r.plugin_version = plugin_.version;
     r.plugin_digest = plugin_.digest;
     r.attested = attested_;
+    r.network = network_seen(s);
     r.self_reported = self_reported();
     r.outcome = s.outcome;
     if (s.spawned) {
@@ -617,6 +621,21 @@ class Run {
     return report;
   }
 
+  // What went where, by who held the rules; null where no tier of this kind ran.
+  Json network_seen(const Supervised& s) {
+    if (!plan_["network"].is_object()) return Json();
+    Json out;
+    if (s.spawned && !s.spawned->network.empty())
+      if (auto report = parse_json(s.spawned->network, "report of the box's network")) out = std::move(*report);
+    if (!out.is_object()) {
+      unobserved_.push(json::Object{{"what", "where the box's packets went"}, {"reason", "h5i-net was lost; the rules stayed as they were"}});
+      out = json::Object{{"schema", "h5i.network/1"}};
+    }
+    out["added"] = egress_.added;
+    out["not_pinned"] = egress_.refused;
+    return out;
+  }
+
   // What the box is after a run; written only when it changed, because the write is flushed to disk.
   Result<void> settle() {
     H5I_TRY(clear_live(box_.paths));
@@ -658,6 +677,7 @@ class Run {
   std::optional<BoxLock> lock_;
   Manifest manifest_;
   Json policy_, request_, probe_, plan_;
+  EgressNow egress_{Json(), Json(json::Array{}), Json(json::Array{})};
   ProcessFacts self_;
   UserDirs dirs_;
   std::vector<std::string> argv_;

@@ -1,62 +1,15 @@
-// The process tier: plugin of h5i.tier/1. Verbs here; what they decide is in plan.hpp, probe.hpp, verify.hpp.
-#include <unistd.h>
+// The process tier: a network of its own with nothing in it, or the host's. Plugin of h5i.tier/1.
+#include "tier.hpp"
 
-#include "host_nodes.hpp"
-#include "plan.hpp"
-#include "probe.hpp"
-#include "verify.hpp"
-
-namespace h5i::tier_process {
+namespace h5i::confined {
 namespace {
 
-class ProcessTier final : public sdk::Tier {
+class ProcessTier final : public ConfinedTier {
  public:
-  sdk::Result<json::Value> probe() override { return probe_document(probe_components(facts(), geteuid() == 0)); }
-
-  sdk::Result<json::Value> plan(const json::Value& document) override {
-    Request request = H5I_SDK_TRY(read_request(document));
-    Plan plan = H5I_SDK_TRY(build_plan(request, facts(), view_));
-    shown_ = Shown{document, plan};
-    return plan.document;
-  }
-
-  sdk::Result<json::Value> verify_exec(const json::Value& document) override {
-    Request request = H5I_SDK_TRY(read_request(document));
-    H5I_SDK_TRY(prepare_private_dirs(request));
-    Plan plan = H5I_SDK_TRY(build_plan(request, facts(), view_));
-    Placeholders held = H5I_SDK_TRY(Placeholders::make(plan.placeholders));
-    return verify(host(), request, plan);
-  }
-
-  sdk::Result<sdk::Outcome> run(const json::Value& document) override {
-    Request request = H5I_SDK_TRY(read_request(document));
-    if (request.argv.empty()) return sdk::failure(H5I_E_INVALID, "run: the request has no command");
-    H5I_SDK_TRY(prepare_private_dirs(request));
-    Plan plan = H5I_SDK_TRY(plan_of_run(shown_, document, request, facts(), view_));
-    Placeholders held = H5I_SDK_TRY(Placeholders::make(plan.placeholders));
-    uint64_t handle = H5I_SDK_TRY(host().start(plan.document, H5I_SPAWN_WORKLOAD));
-    return sdk::outcome_of(H5I_SDK_TRY(host().wait(handle)));
-  }
-
-  // Everything of a run lives in namespaces that end with its first process; the spawner's own sweep does the rest.
-  sdk::Status cleanup(std::string_view) override { return {}; }
-
- private:
-  // Once for this process: the trial of a cgroup makes and removes one.
-  const HostFacts& facts() {
-    if (!facts_) {
-      facts_ = read_facts();
-      if (auto group = host().cgroup()) facts_->cgroup = *group;
-    }
-    return *facts_;
-  }
-
-  std::optional<HostFacts> facts_;
-  std::optional<Shown> shown_;
-  RealHostView view_;
+  ProcessTier() : ConfinedTier(kProcess) {}
 };
 
 }  // namespace
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined
 
-H5I_EXPORT_PLUGIN(h5i::tier_process::ProcessTier, H5I_PLUGIN_ID, H5I_PLUGIN_VERSION)
+H5I_EXPORT_PLUGIN(h5i::confined::ProcessTier, H5I_PLUGIN_ID, H5I_PLUGIN_VERSION)

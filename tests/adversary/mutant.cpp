@@ -10,7 +10,7 @@
 #include "baked.hpp"
 #include "plan.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 
 sdk::Result<Plan> build_whole_plan(const Request& request, const HostFacts& facts, const HostView& host);
 
@@ -144,4 +144,4 @@ sdk::Result<Plan> plan_of_run(const std::optional<Shown>&, const json::Value&, c
   return build_plan(request, facts, host);
 }
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

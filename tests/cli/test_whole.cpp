@@ -41,6 +41,41 @@ TEST_CASE("every verb of the tables is there, its help is the table's, and its J
   CHECK(std::filesystem::is_empty(home.path()));
 }
 
+TEST_CASE("supervised is had with all that it needs, or refused by the name of what is missing, and never becomes another tier") {
+  for (uid_t uid : users()) {
+    CAPTURE(uid);
+    Project p(uid);
+    std::filesystem::create_directories(p / "r/.h5i");
+    write_file(p / "r/.h5i/env.yaml", "profiles:\n  net: { extends: default, isolation: supervised, net: { egress: [\"198.51.100.7:443\"] } }\n");
+    give(p / "r/.h5i", uid);
+    p.git("add -A && git commit -qm policy");
+    Ended probed = run(p.h5i({"box", "probe", "--tier", "supervised", "--json"}));
+    Json probe = parse_json(probed.out, "probe") ? *parse_json(probed.out, "probe") : Json();
+    CAPTURE(probed.out, probed.err);
+    std::string missing;
+    const char* kComponents[] = {"user-namespace", "network-namespace", "nftables", "seccomp-user-notification", "landlock", "seccomp-filter", "cgroup-v2-delegation", "no-new-privs"};
+    for (const char* component : kComponents) CHECK(probed.out.find(std::string("\"") + component + "\"") != std::string::npos);
+    for (const std::vector<std::string>& words : {std::vector<std::string>{"--isolation", "supervised"}, {"--profile", "net"}}) {
+      std::vector<std::string> create = {"box", "create", "--name", "s"};
+      create.insert(create.end(), words.begin(), words.end());
+      Ended e = run(p.h5i(create));
+      CAPTURE(e.out, e.err);
+      if (e.status == 0) {
+        CHECK(e.out.find("tier supervised") != std::string::npos);
+        p.ok({"box", "rm", "s"});
+        continue;
+      }
+      CHECK(is_refusal(e.err, "tier.probe.missing"));
+      CHECK(e.err.find("because: missing ") != std::string::npos);
+      CHECK(p.ok({"box", "ls"}).out.find("human/s") == std::string::npos);
+    }
+    // Without being named it is one that lost, with its reason; what won is printed.
+    Ended any = p.ok({"box", "create", "--name", "any"});
+    CHECK(any.out.find("(from auto)") != std::string::npos);
+    CHECK((any.out.find("tier supervised") != std::string::npos || any.out.find("skipped supervised: ") != std::string::npos));
+  }
+}
+
 TEST_CASE("the main job: box, run, diff, proposal, apply, export, verified log") {
   for (uid_t uid : users()) {
     CAPTURE(uid);

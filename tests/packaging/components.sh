@@ -15,7 +15,7 @@ install_component "$prefix" "tier-$tier"
 
 expect 0 "$h5i" plugin list
 says "usable"
-says "supervised       not installed (package h5i-tier-supervised)"
+says "container        not installed (package h5i-tier-container)"
 expect 0 "$h5i" plugin verify
 expect 0 "$h5i" box probe
 says "$tier"

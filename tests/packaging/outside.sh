@@ -8,9 +8,9 @@ sdk=$scratch/sdk host=$scratch/host away=$scratch/away
 install_component "$sdk" sdk
 # The process tier's own files under another name are a whole tier that sees nothing but the SDK.
 mkdir "$away"
-cp "$source"/plugins/tier-process/*.cpp "$source"/plugins/tier-process/*.hpp "$away"
-sed -i "s/{\"tier\", \"process\"}/{\"tier\", \"$id\"}/" "$away"/*.cpp
-grep -q "$id" "$away/plan.cpp" || fail "the copy still goes by the name of the process tier"
+cp "$source"/plugins/confined/*.cpp "$source"/plugins/confined/*.hpp "$source"/plugins/tier-process/tier.cpp "$away"
+sed -i "s/kProcess{\"process\"/kProcess{\"$id\"/" "$away/request.hpp"
+grep -q "$id" "$away/request.hpp" || fail "the copy still goes by the name of the process tier"
 cat >"$away/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.25)
 project(strict VERSION 2.1.0 LANGUAGES C CXX)
@@ -21,7 +21,7 @@ add_executable(bake bake.cpp filter.cpp)
 target_link_libraries(bake PRIVATE h5i::sdk OpenSSL::Crypto "\${SECCOMP}")
 add_custom_command(OUTPUT baked.cpp COMMAND bake baked.cpp DEPENDS bake VERBATIM)
 h5i_add_plugin(NAME tier-strict ID $id KIND tier
-  SOURCES tier.cpp request.cpp host_view.cpp view.cpp limits.cpp plan.cpp host_nodes.cpp probe.cpp verify.cpp baked.cpp
+  SOURCES tier.cpp request.cpp host_view.cpp view.cpp limits.cpp plan.cpp host_nodes.cpp probe.cpp canary.cpp verify.cpp network_proof.cpp baked.cpp
   INCLUDE "\${CMAKE_CURRENT_SOURCE_DIR}" HOST_SERVICES spawn cgroup CLAIMS $claims
   POSTURE "Own root, namespaces, Landlock and a system-call allow-list." MAINTAINERS "Elsewhere" PACKAGE tier-strict)
 END

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <random>
+
 #include "core/policy/allow_list.hpp"
 #include "core/policy/egress.hpp"
 #include "tests/support/catch.hpp"
@@ -183,4 +186,52 @@ TEST_CASE("the allow-list file is read by the same grammar and written in one fo
   REQUIRE_FALSE(bad);
   CHECK(bad.error().id() == "policy.egress-rule");
   CHECK(bad.error().what.find("allow:2") != std::string::npos);
+}
+
+namespace {
+
+std::string parts(const char* rule, bool private_ok) {
+  auto r = parse_egress(rule, private_ok);
+  REQUIRE(r);
+  std::string out;
+  for (const auto& [from, to] : reachable_parts(r->network, r->private_ok)) out += (out.empty() ? "" : " ") + to_text(from) + (from == to ? "" : "-" + to_text(to));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("of a wide network what no box may reach is left out, at both of its ends") {
+  CHECK(parts("93.184.216.0/24", false) == "93.184.216.0-93.184.216.255");
+  CHECK(parts("93.184.216.34", false) == "93.184.216.34");
+  CHECK(parts("168.63.129.0/24", false) == "168.63.129.0-168.63.129.15 168.63.129.17-168.63.129.255");
+  CHECK(parts("126.0.0.0/7", true) == "126.0.0.0-126.255.255.255");
+  CHECK(parts("10.0.0.0/8", true) == "10.0.0.0-10.255.255.255");
+  CHECK(parts("0.0.0.0/0", true) ==
+        "1.0.0.0-100.100.100.199 100.100.100.201-126.255.255.255 128.0.0.0-168.63.129.15 168.63.129.17-169.253.255.255 169.255.0.0-192.0.0.191 192.0.0.193-223.255.255.255");
+  CHECK(parts("[2001:db8::]/32", false) == "2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff");
+  CHECK(parts("[fd00:ec2::]/31", true) == "fd00:ec3::-fd00:ec3:ffff:ffff:ffff:ffff:ffff:ffff");
+  // 6to4, Teredo, NAT64 and mapped addresses carry an IPv4 address that could be any.
+  CHECK(parts("[2000::]/3", false) == "2000::-2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff 2001:1::-2001:ffff:ffff:ffff:ffff:ffff:ffff:ffff 2003::-3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff");
+  // Every address that is let through is one that may be dialled, and the neighbours of each part are not.
+  std::mt19937 dice(7);
+  auto below = [&](unsigned n) { return static_cast<unsigned>(dice() % n); };
+  for (int round = 0; round < 400; round++) {
+    bool private_ok = below(2) == 1;
+    EgressRule r;
+    r.kind = EgressRule::Kind::NETWORK;
+    r.private_ok = private_ok;
+    r.network.length = static_cast<int>(below(33));
+    for (int i = 0; i < 4; i++) r.network.base.bytes[static_cast<size_t>(i)] = static_cast<uint8_t>(below(256));
+    for (int bit = r.network.length; bit < 32; bit++) r.network.base.bytes[static_cast<size_t>(bit / 8)] &= static_cast<uint8_t>(~(1u << (7 - bit % 8)));
+    auto list = reachable_parts(r.network, private_ok);
+    auto in_list = [&](const Address& a) { return std::any_of(list.begin(), list.end(), [&](auto& p) { return p.first.bytes <= a.bytes && a.bytes <= p.second.bytes; }); };
+    for (int probe = 0; probe < 200; probe++) {
+      Address a = r.network.base;
+      for (int bit = r.network.length; bit < 32; bit++) a.bytes[static_cast<size_t>(bit / 8)] |= static_cast<uint8_t>(below(2) << (7 - bit % 8));
+      Reach reach = classify(a).reach;
+      bool may = reach == Reach::OPEN || (reach == Reach::PRIVATE && private_ok);
+      INFO(r.host_text() << " " << to_text(a));
+      REQUIRE(in_list(a) == may);
+    }
+  }
 }

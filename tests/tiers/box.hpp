@@ -68,13 +68,13 @@ class TierBox {
       refusal = f.code;
       return o;
     };
-    auto r = tier_process::read_request(request);
+    auto r = confined::read_request(request);
     if (!r) return fail(r.error());
-    if (auto made = tier_process::prepare_private_dirs(*r); !made) return fail(made.error());
-    auto p = tier_process::build_plan(*r, tier_process::read_facts(), tier_process::RealHostView());
+    if (auto made = confined::prepare_private_dirs(*r); !made) return fail(made.error());
+    auto p = confined::build_plan(*r, confined::read_facts(), confined::RealHostView());
     if (!p) return fail(p.error());
     plan = p->document;
-    auto held = tier_process::Placeholders::make(p->placeholders);
+    auto held = confined::Placeholders::make(p->placeholders);
     if (!held) return fail(held.error());
     return run_once(plan);
   }

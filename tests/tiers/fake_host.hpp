@@ -6,30 +6,30 @@
 
 namespace h5i::tests {
 
-class FakeHost final : public tier_process::HostView {
+class FakeHost final : public confined::HostView {
  public:
-  FakeHost& dir(const std::string& path) { return put(path, tier_process::NodeKind::DIRECTORY); }
+  FakeHost& dir(const std::string& path) { return put(path, confined::NodeKind::DIRECTORY); }
   FakeHost& file(const std::string& path, std::string content = "", uint64_t links = 1) {
-    put(path, tier_process::NodeKind::FILE);
+    put(path, confined::NodeKind::FILE);
     nodes_[path].node.links = links;
     nodes_[path].text = std::move(content);
     return *this;
   }
   FakeHost& link(const std::string& path, std::string to) {
-    put(path, tier_process::NodeKind::SYMLINK);
+    put(path, confined::NodeKind::SYMLINK);
     nodes_[path].text = std::move(to);
     return *this;
   }
   FakeHost& socket(const std::string& path) {
-    put(path, tier_process::NodeKind::SOCKET);
+    put(path, confined::NodeKind::SOCKET);
     sockets_.push_back(path);
     return *this;
   }
-  FakeHost& device(const std::string& path) { return put(path, tier_process::NodeKind::DEVICE); }
+  FakeHost& device(const std::string& path) { return put(path, confined::NodeKind::DEVICE); }
 
-  tier_process::Node look(const std::string& path) const override {
+  confined::Node look(const std::string& path) const override {
     auto at = nodes_.find(path);
-    return at == nodes_.end() ? tier_process::Node{} : at->second.node;
+    return at == nodes_.end() ? confined::Node{} : at->second.node;
   }
   std::string link_target(const std::string& path) const override { return text(path); }
   std::string small_file(const std::string& path) const override { return text(path); }
@@ -46,15 +46,15 @@ class FakeHost final : public tier_process::HostView {
 
  private:
   struct Entry {
-    tier_process::Node node;
+    confined::Node node;
     std::string text;
   };
-  FakeHost& put(const std::string& path, tier_process::NodeKind kind) {
+  FakeHost& put(const std::string& path, confined::NodeKind kind) {
     // Parents come into being with it.
     for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
       if (nodes_.count(path.substr(0, at)) == 0)
-        nodes_[path.substr(0, at)].node = {tier_process::NodeKind::DIRECTORY, 2};
-    nodes_[path].node = {kind, kind == tier_process::NodeKind::DIRECTORY ? 2u : 1u};
+        nodes_[path.substr(0, at)].node = {confined::NodeKind::DIRECTORY, 2};
+    nodes_[path].node = {kind, kind == confined::NodeKind::DIRECTORY ? 2u : 1u};
     return *this;
   }
   std::string text(const std::string& path) const {

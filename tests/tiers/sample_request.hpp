@@ -31,8 +31,8 @@ inline json::Value sample_request() {
 
 inline json::Value& profile_of(json::Value& request) { return request["policy"]["profile"]; }
 
-inline tier_process::Request read(const json::Value& request) {
-  auto r = tier_process::read_request(request);
+inline confined::Request read(const json::Value& request) {
+  auto r = confined::read_request(request);
   INFO((r.ok() ? std::string() : r.error().text));
   REQUIRE(r.ok());
   return *r;

@@ -12,7 +12,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/tiers/bpf.hpp"
 
-using namespace h5i::tier_process;
+using namespace h5i::confined;
 
 namespace {
 

@@ -8,13 +8,13 @@
 #include "tests/tiers/sample_request.hpp"
 
 using namespace h5i;
-using tier_process::Placeholders;
+using confined::Placeholders;
 
 namespace {
 
 struct Scratch {
   Scratch() { REQUIRE(mkdtemp(name) != nullptr); }
-  ~Scratch() { tier_process::remove_tree(name); }
+  ~Scratch() { confined::remove_tree(name); }
   std::string at(const std::string& path) const { return std::string(name) + "/" + path; }
   void dir(const std::string& path, mode_t mode = 0755) const { REQUIRE(mkdir(at(path).c_str(), mode) == 0); }
   void file(const std::string& path, const std::string& text = "x") const { std::ofstream(at(path)) << text; }
@@ -36,12 +36,12 @@ TEST_CASE("remove_tree takes a link for a name, never for a way") {
   s.file("gone/sub/f");
   REQUIRE(symlink(s.at("kept").c_str(), s.at("gone/link").c_str()) == 0);
   REQUIRE(symlink(s.at("kept").c_str(), s.at("link").c_str()) == 0);
-  CHECK(tier_process::remove_tree(s.at("gone")) == 0);
+  CHECK(confined::remove_tree(s.at("gone")) == 0);
   CHECK_FALSE(s.exists("gone"));
-  CHECK(tier_process::remove_tree(s.at("link")) == 0);
+  CHECK(confined::remove_tree(s.at("link")) == 0);
   CHECK_FALSE(s.exists("link"));
   CHECK(s.exists("kept/file"));
-  CHECK(tier_process::remove_tree(s.at("never")) == 0);
+  CHECK(confined::remove_tree(s.at("never")) == 0);
 }
 
 TEST_CASE("remove_tree removes what took its own permissions away") {
@@ -51,7 +51,7 @@ TEST_CASE("remove_tree removes what took its own permissions away") {
   s.file("locked/in/f");
   chmod(s.at("locked/in").c_str(), 0);
   chmod(s.at("locked").c_str(), 0);
-  CHECK(tier_process::remove_tree(s.at("locked")) == 0);
+  CHECK(confined::remove_tree(s.at("locked")) == 0);
   CHECK_FALSE(s.exists("locked"));
 }
 
@@ -91,13 +91,13 @@ TEST_CASE("a placeholder is never made through a link") {
 
 TEST_CASE("a scratch directory is emptied, a cache is kept") {
   Scratch s;
-  tier_process::Request r;
+  confined::Request r;
   r.private_root = s.at("private");
   r.private_dirs = {{"node_modules", false}, {"a/.venv", true}};
-  REQUIRE(tier_process::prepare_private_dirs(r).ok());
+  REQUIRE(confined::prepare_private_dirs(r).ok());
   s.file("private/cache/node_modules/f");
   s.file("private/scratch/a%2f.venv/f");
-  REQUIRE(tier_process::prepare_private_dirs(r).ok());
+  REQUIRE(confined::prepare_private_dirs(r).ok());
   CHECK(s.exists("private/cache/node_modules/f"));
   CHECK(s.exists("private/scratch/a%2f.venv"));
   CHECK_FALSE(s.exists("private/scratch/a%2f.venv/f"));

@@ -14,8 +14,8 @@ using test::reason;
 
 namespace {
 
-tier_process::HostFacts facts(bool with_cgroup = false) {
-  tier_process::HostFacts f;
+confined::HostFacts facts(bool with_cgroup = false) {
+  confined::HostFacts f;
   f.landlock_abi = 7;
   f.kernel_major = 6;
   f.kernel_minor = 12;
@@ -27,8 +27,8 @@ tier_process::HostFacts facts(bool with_cgroup = false) {
   return f;
 }
 
-json::Value planned(const json::Value& request, const tier_process::HostFacts& f = facts()) {
-  auto p = tier_process::build_plan(read(request), f, debian());
+json::Value planned(const json::Value& request, const confined::HostFacts& f = facts()) {
+  auto p = confined::build_plan(read(request), f, debian());
   INFO((p.ok() ? std::string() : p.error().text));
   REQUIRE(p.ok());
   return p->document;
@@ -80,15 +80,15 @@ TEST_CASE("a plan confines: every mechanism is in it") {
 }
 
 TEST_CASE("without Landlock there is no plan") {
-  tier_process::HostFacts f = facts();
+  confined::HostFacts f = facts();
   f.landlock_abi = 0;
-  auto p = tier_process::build_plan(read(sample_request()), f, debian());
+  auto p = confined::build_plan(read(sample_request()), f, debian());
   REQUIRE_FALSE(p.ok());
   CHECK(p.error().code == H5I_E_TIER_PROBE_MISSING);
 }
 
 TEST_CASE("an older Landlock is asked only for what it has") {
-  tier_process::HostFacts f = facts();
+  confined::HostFacts f = facts();
   f.landlock_abi = 2;
   json::Value p = planned(sample_request(), f);
   CHECK(p["landlock"]["handled_fs"].integer() == 0x3fff);
@@ -104,7 +104,7 @@ TEST_CASE("net.mode host: no network namespace, and what that means is said") {
   CHECK_FALSE(p["loopback"].boolean());
   CHECK(reason(p, "net.host-loopback") == "host-network");
   CHECK(reason(planned(sample_request()), "net.host-loopback").empty());
-  tier_process::HostFacts f = facts();
+  confined::HostFacts f = facts();
   f.landlock_abi = 5;
   profile_of(v)["net"]["unix"] = true;
   CHECK(reason(planned(v, f), "net.abstract-sockets") == "landlock-abi");
@@ -155,7 +155,7 @@ TEST_CASE("limits without a cgroup are rlimits, and labelled per process") {
 }
 
 TEST_CASE("RLIMIT_NPROC is used only where it counts the box: a named limit is refused before Linux 5.14") {
-  tier_process::HostFacts old = facts();
+  confined::HostFacts old = facts();
   old.kernel_major = 5;
   old.kernel_minor = 13;
   json::Value p = planned(sample_request(), old);
@@ -163,7 +163,7 @@ TEST_CASE("RLIMIT_NPROC is used only where it counts the box: a named limit is r
   CHECK(reason(p, "resources.procs") == "no-cgroup");
   json::Value v = sample_request();
   profile_of(v)["resources"]["explicit"].push("procs");
-  auto refused = tier_process::build_plan(read(v), old, debian());
+  auto refused = confined::build_plan(read(v), old, debian());
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().code == H5I_E_POLICY_LIMIT_TIER);
 }
@@ -184,7 +184,7 @@ TEST_CASE("what this tier never holds is always listed") {
 }
 
 TEST_CASE("descriptors are limited, never raised") {
-  tier_process::HostFacts f = facts();
+  confined::HostFacts f = facts();
   f.nofile_soft = 1024;
   f.nofile_hard = 1048576;
   const json::Value p = planned(sample_request(), f);

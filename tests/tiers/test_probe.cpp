@@ -14,7 +14,7 @@ using namespace h5i::test;
 
 namespace {
 
-const tier_process::Component* find(const std::vector<tier_process::Component>& list, std::string_view id) {
+const confined::Component* find(const std::vector<confined::Component>& list, std::string_view id) {
   for (const auto& c : list)
     if (id == c.id) return &c;
   return nullptr;
@@ -31,11 +31,11 @@ bool write_text(const char* path, const std::string& text) {
 
 KERNEL_TEST("probe finds every component here, with evidence, and leaves nothing", "[tiers][probe]") {
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // as the host process is
-  auto components = tier_process::probe_components(tier_process::read_facts(), k.root());
+  auto components = confined::probe_components(confined::read_facts(), k.root());
   for (const auto& c : components)
     if (c.required) KCHECK_SAYS(c.ok && !c.evidence.empty(), std::string(c.id) + ": " + c.evidence);
   KCHECK((find(components, "idmapped-mounts") != nullptr) == k.root());
-  json::Value d = tier_process::probe_document(components);
+  json::Value d = confined::probe_document(components);
   KCHECK(d["available"].boolean() && d["claims"].array().size() == 15 && d["missing"].array().empty());
 }
 
@@ -44,10 +44,10 @@ KERNEL_TEST("a host without user namespaces is found out by trying, and nothing 
   KREQUIRE(unshare(CLONE_NEWUSER) == 0);
   KREQUIRE(write_text("/proc/self/setgroups", "deny") && write_text("/proc/self/uid_map", uid_map));
   KREQUIRE(write_text("/proc/sys/user/max_user_namespaces", "0"));
-  auto components = tier_process::probe_components(tier_process::read_facts(), false);
+  auto components = confined::probe_components(confined::read_facts(), false);
   const auto* user = find(components, "user-namespace");
   KCHECK(user != nullptr && !user->ok && std::string(user->reason) == "tier.probe.missing");
-  json::Value d = tier_process::probe_document(components);
+  json::Value d = confined::probe_document(components);
   KCHECK(!d["available"].boolean() && d["claims"].array().empty() && !d["missing"].array().empty());
 }
 
@@ -66,7 +66,7 @@ KERNEL_TEST("a covered /proc, as in a container, is found out by trying", "[tier
   }
   KREQUIRE(!whole.empty());
   for (const std::string& at : whole) KREQUIRE(mount("tmpfs", (at + "/sys").c_str(), "tmpfs", 0, "size=64k") == 0);
-  auto components = tier_process::probe_components(tier_process::read_facts(), false);
+  auto components = confined::probe_components(confined::read_facts(), false);
   const auto* pid = find(components, "pid-namespace");
   KCHECK(pid != nullptr && !pid->ok);
   const auto* user = find(components, "user-namespace");
@@ -74,11 +74,11 @@ KERNEL_TEST("a covered /proc, as in a container, is found out by trying", "[tier
 }
 
 TEST_CASE("the cgroup is no condition, but is said", "[tiers][probe]") {
-  tier_process::HostFacts facts;
+  confined::HostFacts facts;
   facts.cgroup = json::Object{
       {"available", true}, {"base", "/sys/fs/cgroup/x"}, {"via", "delegated"}, {"controllers", json::Array{}}};
-  std::vector<tier_process::Component> list = {{"cgroup", false, "none", "tier.probe.missing", false}};
-  CHECK(tier_process::probe_document(list)["available"].boolean());
+  std::vector<confined::Component> list = {{"cgroup", false, "none", "tier.probe.missing", false}};
+  CHECK(confined::probe_document(list)["available"].boolean());
   list.push_back({"landlock", false, "none", "tier.probe.missing", true});
-  CHECK_FALSE(tier_process::probe_document(list)["available"].boolean());
+  CHECK_FALSE(confined::probe_document(list)["available"].boolean());
 }

@@ -5,7 +5,7 @@ using namespace h5i::tests;
 
 namespace {
 int32_t code_of(const json::Value& request) {
-  auto r = tier_process::read_request(request);
+  auto r = confined::read_request(request);
   return r.ok() ? H5I_OK : r.error().code;
 }
 }  // namespace

@@ -42,14 +42,14 @@ struct FakeHost {
 };
 
 sdk::Result<json::Value> verified(TierBox& box, FakeHost& fake) {
-  auto r = tier_process::read_request(box.request);
+  auto r = confined::read_request(box.request);
   if (!r) return r.error();
-  if (auto made = tier_process::prepare_private_dirs(*r); !made) return made.error();
-  auto p = tier_process::build_plan(*r, tier_process::read_facts(), tier_process::RealHostView());
+  if (auto made = confined::prepare_private_dirs(*r); !made) return made.error();
+  auto p = confined::build_plan(*r, confined::read_facts(), confined::RealHostView());
   if (!p) return p.error();
-  auto held = tier_process::Placeholders::make(p->placeholders);
+  auto held = confined::Placeholders::make(p->placeholders);
   if (!held) return held.error();
-  return tier_process::verify(sdk::Host(&fake.host), *r, *p);
+  return confined::verify(sdk::Host(&fake.host), *r, *p);
 }
 
 bool proved(const json::Value& document, std::string_view claim) {
@@ -78,10 +78,10 @@ KERNEL_TEST("verify proves each claim with a control, and leaves nothing behind"
     KCHECK_SAYS(proved(*v, claim), std::string(claim) + text);
   for (const char* d : {"/private"}) {
     int left = 0;
-    for (const std::string& n : tier_process::RealHostView().names(box.dir() + d)) left += n.rfind(".h5i-verify", 0) == 0;
+    for (const std::string& n : confined::RealHostView().names(box.dir() + d)) left += n.rfind(".h5i-verify", 0) == 0;
     KCHECK(left == 0);
   }
-  KCHECK(tier_process::RealHostView().names(box.dir() + "/private/cache/cache").empty());
+  KCHECK(confined::RealHostView().names(box.dir() + "/private/cache/cache").empty());
 }
 
 KERNEL_TEST("a grant above the box's own folders is no breach of the policy that grants it", "[tiers][verify]") {

@@ -6,12 +6,12 @@
 
 using namespace h5i;
 using namespace h5i::tests;
-using tier_process::View;
+using confined::View;
 
 namespace {
 
-tier_process::HostFacts facts() {
-  tier_process::HostFacts f;
+confined::HostFacts facts() {
+  confined::HostFacts f;
   f.landlock_abi = 7;
   f.kernel_major = 6;
   f.kernel_minor = 12;
@@ -19,7 +19,7 @@ tier_process::HostFacts facts() {
 }
 
 int32_t refusal(const json::Value& request, const FakeHost& host) {
-  auto v = tier_process::build_view(read(request), facts(), host);
+  auto v = confined::build_view(read(request), facts(), host);
   return v.ok() ? H5I_OK : v.error().code;
 }
 
@@ -29,7 +29,7 @@ struct Seen {
   std::vector<std::string> order;
 
   Seen(const json::Value& request, const FakeHost& host) {
-    auto v = tier_process::build_view(read(request), facts(), host);
+    auto v = confined::build_view(read(request), facts(), host);
     INFO((v.ok() ? std::string() : v.error().text));
     REQUIRE(v.ok());
     view = *v;
@@ -417,8 +417,8 @@ TEST_CASE("private directories are mounted over the work tree from outside it") 
 
 TEST_CASE("two private paths never share a directory") {
   auto r = read(sample_request());
-  CHECK(tier_process::private_source(r, {"a/b", false}) != tier_process::private_source(r, {"a%2fb", false}));
-  CHECK(tier_process::private_source(r, {"a", false}) != tier_process::private_source(r, {"a", true}));
+  CHECK(confined::private_source(r, {"a/b", false}) != confined::private_source(r, {"a%2fb", false}));
+  CHECK(confined::private_source(r, {"a", false}) != confined::private_source(r, {"a", true}));
 }
 
 TEST_CASE("a read-only run has a read-only work tree and git directory") {
@@ -454,11 +454,11 @@ TEST_CASE("Landlock says the same a second time") {
   json::Value v = sample_request();
   profile_of(v)["net"]["unix"] = true;
   CHECK((Seen(v, debian()).access(kWork) & kMakeSock) != 0);
-  CHECK(tier_process::landlock_rights(1) == 0x1fff);
-  CHECK(tier_process::landlock_rights(2) == 0x3fff);
-  CHECK(tier_process::landlock_rights(3) == 0x7fff);
-  CHECK(tier_process::landlock_rights(5) == 0xffff);
-  CHECK(tier_process::landlock_rights(9) == 0xffff);
+  CHECK(confined::landlock_rights(1) == 0x1fff);
+  CHECK(confined::landlock_rights(2) == 0x3fff);
+  CHECK(confined::landlock_rights(3) == 0x7fff);
+  CHECK(confined::landlock_rights(5) == 0xffff);
+  CHECK(confined::landlock_rights(9) == 0xffff);
 }
 
 TEST_CASE("a user that the host does not know gets a name in the box") {

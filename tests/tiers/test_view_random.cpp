@@ -9,7 +9,7 @@
 
 using namespace h5i;
 using namespace h5i::tests;
-using tier_process::is_within;
+using confined::is_within;
 
 namespace {
 
@@ -28,7 +28,7 @@ struct Shown {
   std::string host;  // the host's path behind it
 };
 
-Shown shown(const tier_process::View& view, const std::string& path) {
+Shown shown(const confined::View& view, const std::string& path) {
   Shown out;
   size_t best = 0;
   for (const json::Value& m : view.mounts) {
@@ -64,7 +64,7 @@ TEST_CASE("whatever is granted and denied, a name shows what the policy says") {
         host.dir(path);
         names.push_back(path);
       }
-  tier_process::HostFacts facts;
+  confined::HostFacts facts;
   facts.landlock_abi = 7;
 
   size_t binds = 0, masks = 0, hidden = 0, writable = 0;
@@ -84,7 +84,7 @@ TEST_CASE("whatever is granted and denied, a name shows what the policy says") {
     profile_of(request)["fs"]["deny"] = json_list(deny);
     request["deny_always"] = json_list(always);
     request["hide_always"] = json_list(hide);
-    auto view = tier_process::build_view(h5i::tests::read(request), facts, host);
+    auto view = confined::build_view(h5i::tests::read(request), facts, host);
     INFO("seed " << seed << " read " << json::canonical(json_list(read)) << " write "
                  << json::canonical(json_list(write)) << " deny " << json::canonical(json_list(deny)) << " always "
                  << json::canonical(json_list(always)) << " hide " << json::canonical(json_list(hide)));
@@ -121,7 +121,7 @@ TEST_CASE("whatever is granted and denied, a name shows what the policy says") {
     fixed.insert(fixed.end(), hide.begin(), hide.end());
     for (const std::string& d : fixed) {
       if (shown(*view, d).kind != "mask" || !within_any(d, write) || within_any(d, always)) continue;
-      for (std::string at = tier_process::parent_of(d); within_any(at, write); at = tier_process::parent_of(at)) {
+      for (std::string at = confined::parent_of(d); within_any(at, write); at = confined::parent_of(at)) {
         if (within_any(at, fixed)) break;  // masked as a whole
         bool is_target = false;
         for (const json::Value& m : view->mounts) is_target = is_target || m["target"].string() == at;

@@ -9,7 +9,7 @@
 
 #include "path.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 namespace {
 
 class Fd {
@@ -119,4 +119,4 @@ Placeholders::~Placeholders() {
   }
 }
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

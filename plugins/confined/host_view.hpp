@@ -6,7 +6,7 @@
 
 #include "h5i/plugin.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 
 enum class NodeKind { ABSENT, DIRECTORY, FILE, SYMLINK, SOCKET, DEVICE, FIFO };
 
@@ -48,4 +48,4 @@ struct HostFacts {
 };
 HostFacts read_facts();
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

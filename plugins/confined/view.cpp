@@ -7,7 +7,7 @@
 
 #include "path.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 namespace {
 
 using json::Object;
@@ -550,7 +550,7 @@ void Builder::add_identity_files() {
   table("/etc/group", "root:x:0:\nnogroup:x:65534:\n", request_.box_gid, "box:x:" + gid + ":\n");
   std::string hosts = request_.host_network ? host_.small_file("/etc/hosts") : "127.0.0.1 localhost\n::1 localhost\n";
   if (!hosts.empty() && hosts.back() != '\n') hosts += '\n';
-  add_file("/etc/hosts", hosts + "127.0.0.1 box\n");
+  add_file("/etc/hosts", hosts + "127.0.0.1 box\n" + request_.hosts);
   if (request_.host_network && covering("/etc/resolv.conf") != nullptr) {
     // Often a link to a file that a daemon keeps elsewhere.
     Resolved r = resolve(host_, "/etc/resolv.conf");
@@ -681,4 +681,4 @@ sdk::Result<View> build_view(const Request& request, const HostFacts& facts, con
   return Builder(request, facts, host).build();
 }
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

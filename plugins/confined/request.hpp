@@ -9,7 +9,15 @@
 
 #include "h5i/plugin.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
+
+// Which of the tiers that are built from this folder asks.
+struct TierKind {
+  const char* id;
+  bool network = false;  // always its own, behind packet rules; a cgroup is required
+};
+inline constexpr TierKind kProcess{"process", false};
+inline constexpr TierKind kSupervised{"supervised", true};
 
 struct PrivateDir {
   std::string relative;  // of $WORK
@@ -26,12 +34,16 @@ struct Resources {
 };
 
 struct Request {
+  const TierKind* tier = &kProcess;
   // fs.*, with $WORK replaced; absolute, without empty, "." or ".." components.
   std::vector<std::string> read, write, deny, optional, deny_always, hide_always;
   std::vector<PrivateDir> private_dirs;
   bool host_network = false;
   bool unix_sockets = false;
   std::vector<uint64_t> loopback;
+  // Of a tier with a network: h5i.egress/1, what the names of net.egress meant on the host, and lines for /etc/hosts.
+  json::Value egress;
+  std::string hosts;
   Resources resources;
   // paths.*; empty: not there
   std::string work, git, spool, private_root, home, repo_git;
@@ -46,7 +58,7 @@ struct Request {
   bool as_root() const { return uid == 0; }
 };
 
-// POLICY_PATH, POLICY_EGRESS_TIER, INVALID.
-sdk::Result<Request> read_request(const json::Value& document);
+// POLICY_PATH, POLICY_EGRESS_TIER, POLICY_LIMIT_TIER, INVALID.
+sdk::Result<Request> read_request(const json::Value& document, const TierKind& tier = kProcess);
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

@@ -6,7 +6,7 @@
 #include "request.hpp"
 #include "view.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 
 struct Plan {
   json::Value document;
@@ -24,4 +24,4 @@ struct Shown {
 sdk::Result<Plan> plan_of_run(const std::optional<Shown>& shown, const json::Value& document, const Request& request,
                               const HostFacts& facts, const HostView& host);
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

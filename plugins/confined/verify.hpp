@@ -3,9 +3,9 @@
 #pragma once
 #include "plan.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 
 // h5i.verify/1.
 sdk::Result<json::Value> verify(const sdk::Host& host, const Request& request, const Plan& plan);
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

@@ -3,7 +3,7 @@
 #include "baked.hpp"
 #include "limits.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 namespace {
 
 using json::Object;
@@ -44,10 +44,27 @@ void declare(const Request& request, const HostFacts& facts, std::vector<NotEnfo
       out.push_back({"net.abstract-sockets", "landlock-abi",
                      "net.mode host with net.unix: abstract sockets of the host are reachable before Landlock ABI 6"});
   }
-  if (!request.loopback.empty())
+  if (request.tier->network)
+    out.push_back({"net.name-level", "pinned-addresses",
+                   "names were looked up once, on the host: whatever else lives on their addresses is reachable as well"});
+  else if (!request.loopback.empty())
     out.push_back({"net.loopback", "no-uplink",
                    "this tier has no uplink: ports of the host's loopback cannot be reached from "
                    "a network namespace of the box"});
+}
+
+// The host's loopback as the box sees it through its uplink.
+constexpr const char* kGateway = "10.0.2.2";
+
+json::Value network(const Request& request) {
+  json::Value egress = request.egress;
+  if (!request.loopback.empty()) {
+    json::Array ports;
+    for (uint64_t port : request.loopback) ports.push_back(std::to_string(port));
+    egress["allow"].push(Object{{"id", "host-loopback"}, {"about", "net.loopback"}, {"protocol", "tcp"}, {"addresses", json::Array{kGateway}}, {"ports", std::move(ports)}});
+  }
+  bool out = !egress["allow"].array().empty();
+  return Object{{"egress", std::move(egress)}, {"uplink", out ? "slirp4netns" : "none"}, {"host_loopback", !request.loopback.empty()}};
 }
 
 }  // namespace
@@ -78,7 +95,7 @@ sdk::Result<Plan> build_plan(const Request& request, const HostFacts& facts, con
   plan.placeholders = std::move(view.placeholders);
   plan.document = Object{
       {"schema", "h5i.plan/1"},
-      {"tier", "process"},
+      {"tier", request.tier->id},
       {"namespaces", std::move(namespaces)},
       {"nested_user", true},
       {"ids", Object{{"inside_uid", request.box_uid},
@@ -105,6 +122,7 @@ sdk::Result<Plan> build_plan(const Request& request, const HostFacts& facts, con
       {"canary", nullptr},
       {"not_enforced", std::move(not_enforced)},
   };
+  if (request.tier->network) plan.document["network"] = network(request);
   return plan;
 }
 
@@ -114,4 +132,4 @@ sdk::Result<Plan> plan_of_run(const std::optional<Shown>& shown, const json::Val
   return build_plan(request, facts, host);
 }
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

@@ -6,7 +6,7 @@
 #include "request.hpp"
 #include "view.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 
 struct Limits {
   json::Array rlimits;
@@ -17,4 +17,4 @@ struct Limits {
 // POLICY_LIMIT_TIER when the profile itself names a limit that nothing here holds.
 sdk::Result<Limits> build_limits(const Request& request, const HostFacts& facts);
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

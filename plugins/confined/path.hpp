@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 
 inline bool is_normal(std::string_view path) {
   if (path.empty() || path[0] != '/' || path.find('\0') != std::string_view::npos) return false;
@@ -61,4 +61,4 @@ inline bool parent_first(std::string_view a, std::string_view b) {
   return a.size() < b.size();
 }
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

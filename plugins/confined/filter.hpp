@@ -12,7 +12,7 @@
 
 #include "h5i/plugin.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 
 enum class Arch { X86_64, AARCH64 };
 constexpr Arch native_arch() {
@@ -50,4 +50,4 @@ enum class Treatment { ALLOWED, BY_ARGUMENT, REFUSED };
 Treatment treatment_of(std::string_view name);
 std::vector<std::string_view> listed_names();
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

@@ -4,7 +4,7 @@
 #include "request.hpp"
 #include "view.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 
 // Makes what is missing (mode 0700) and empties every scratch directory.
 sdk::Status prepare_private_dirs(const Request& request);
@@ -27,4 +27,4 @@ class Placeholders {
   std::vector<Placeholder> made_;
 };
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 namespace {
 
 using json::Object;
@@ -33,6 +33,8 @@ sdk::Result<Limits> build_limits(const Request& request, const HostFacts& facts)
   Limits out;
   bool memory = controls(facts.cgroup, "memory"), pids = controls(facts.cgroup, "pids"),
        cpu = controls(facts.cgroup, "cpu");
+  if (request.tier->network && !(memory && pids && cpu))
+    return sdk::failure(H5I_E_TIER_PROBE_MISSING, "impossible here: missing cgroup-v2-delegation" + (facts.cgroup["reason"].string().empty() ? std::string() : " (" + facts.cgroup["reason"].string() + ")"));
   auto unheld = [&](const char* field, const char* reason, std::string detail) {
     out.not_enforced.push_back({field, reason, std::move(detail)});
   };
@@ -99,4 +101,4 @@ sdk::Result<Limits> build_limits(const Request& request, const HostFacts& facts)
   return out;
 }
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

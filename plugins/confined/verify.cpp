@@ -12,27 +12,20 @@
 #include <climits>
 #include <cstdlib>
 
+#include "canary.hpp"
 #include "host_nodes.hpp"
+#include "network_proof.hpp"
 #include "path.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 namespace {
 
 using json::Object;
 
-using Act = std::vector<std::string>;
-
-constexpr int64_t kCanaryTimeoutMs = 20000;
 // Numbers of the second run, which proves the mechanism of each limit: small, so that the proof is quick.
 constexpr uint64_t kProofProcs = 24, kProofFork = 40;
 constexpr uint64_t kProofMem = 32ull << 20, kProofMemMiB = 80;
 constexpr uint64_t kProofFsize = 64u << 10;
-
-struct Line {
-  bool ok = false;
-  std::string error;  // errno's name, or the signal that ended it
-  json::Value value;
-};
 
 // One act that the policy forbids. The control is the same act outside the box, or `control` where its names differ.
 struct Dimension {
@@ -108,67 +101,6 @@ class Listener {
   int fd_ = -1;
   unsigned port_ = 0;
 };
-
-json::Value acts_of(const std::vector<Act>& acts) {
-  json::Array out;
-  for (const Act& act : acts) {
-    json::Array words;
-    for (const std::string& w : act) words.push_back(w);
-    out.push_back(std::move(words));
-  }
-  return out;
-}
-
-// The plan of the request with the test program in place of the command.
-json::Value inside(const json::Value& plan, const std::vector<Act>& acts) {
-  json::Value p = plan;
-  p.make_object().erase("exec");
-  p.make_object().erase("argv");
-  p["canary"] = acts_of(acts);
-  return p;
-}
-
-// No confinement at all: what an act does when nothing forbids it.
-json::Value outside(const Request& request, const std::vector<Act>& acts) {
-  return Object{{"schema", "h5i.plan/1"},
-                {"tier", "process"},
-                {"ids", Object{{"inside_uid", request.uid},
-                               {"inside_gid", request.gid},
-                               {"outside_uid", request.uid},
-                               {"outside_gid", request.gid}}},
-                {"cwd", "/"},
-                {"env", Object{}},
-                {"capabilities", "keep"},
-                {"canary", acts_of(acts)},
-                {"not_enforced", json::Array{}}};
-}
-
-// One line an act; an act whose line is missing ended the program, and so did not happen for those after it.
-sdk::Result<std::vector<Line>> perform(const sdk::Host& host, const json::Value& plan, size_t count) {
-  uint64_t handle = H5I_SDK_TRY(host.start(plan, H5I_SPAWN_CANARY));
-  auto ended = host.wait(handle, kCanaryTimeoutMs);
-  if (!ended) {
-    (void)host.kill(handle);
-    return ended.error();
-  }
-  const h5i_spawn_result& raw = ended->raw;
-  if (raw.setup_errno != 0 || raw.status == H5I_OUTCOME_SETUP_FAILED)
-    return sdk::failure(
-        H5I_E_TIER_SETUP,
-        "set-up failed at: " + std::string(raw.setup_text, strnlen(raw.setup_text, sizeof raw.setup_text)),
-        raw.setup_errno);
-  std::vector<Line> lines;
-  std::string_view rest = ended->output;
-  while (!rest.empty()) {
-    size_t end = std::min(rest.find('\n'), rest.size());
-    if (auto v = json::parse(rest.substr(0, end)); v && v->is_object())
-      lines.push_back({(*v)["ok"].boolean(), (*v)["errno"].string(), (*v)["value"]});
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  std::string lost = raw.status == H5I_OUTCOME_SIGNALED ? "killed by signal " + std::to_string(raw.code) : "no answer";
-  while (lines.size() < count) lines.push_back({false, lost, {}});
-  return lines;
-}
 
 // Adds the stage to a plan: by the same kinds of mount and the same flags that the policy's own grants have.
 void show_stage(const Stage& stage, const Request& request, json::Value& plan) {
@@ -422,6 +354,11 @@ sdk::Result<json::Value> verify(const sdk::Host& host, const Request& request, c
 
   json::Array rows, unproved;
   bool held = true;
+  if (request.tier->network) {
+    std::string blocked = H5I_SDK_TRY(prove_network(host, plan.document, rows, unproved, held));
+    ran = ran && blocked.empty();
+    detail += blocked;
+  }
   judge(dimensions, inside_lines, positive.size() + private_proof.acts.size(), control, 0, rows, unproved, held);
   require_limits(request, plan.document, rows, held);
   judge(limits, limit_lines, 0, control, dimensions.size() + private_proof.acts.size(), rows, unproved, held);
@@ -440,7 +377,7 @@ sdk::Result<json::Value> verify(const sdk::Host& host, const Request& request, c
   }
   return json::Value(Object{
       {"schema", "h5i.verify/1"},
-      {"tier", "process"},
+      {"tier", request.tier->id},
       {"ok", ran && held},
       {"positive",
        Object{{"ok", ran}, {"detail", ran ? "the test program ran, read, wrote and was the box's user" : detail}}},
@@ -449,4 +386,4 @@ sdk::Result<json::Value> verify(const sdk::Host& host, const Request& request, c
       {"unproved", std::move(unproved)}});
 }
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

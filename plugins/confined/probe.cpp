@@ -1,7 +1,13 @@
 #include "probe.hpp"
 
 #include <fcntl.h>
+#include <arpa/inet.h>
 #include <linux/filter.h>
+#include <linux/if_tun.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
 #include <sched.h>
@@ -14,13 +20,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 namespace {
 
 constexpr unsigned kChildSeconds = 2;  // a kernel that hangs in one of these is not used
@@ -141,6 +148,59 @@ const char* try_net() {
   return s >= 0 && ioctl(s, SIOCSIFFLAGS, &request) == 0 ? nullptr : "loopback up";
 }
 
+// A table made and listed by the child's own network namespace, in the words of the kernel's protocol: no library.
+const char* try_nftables() {
+  if (const char* step = own_user_namespace()) return step;
+  if (unshare(CLONE_NEWNET) != 0) return "unshare net";
+  int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+  if (s < 0) return "netfilter socket";
+  struct Message {
+    nlmsghdr header;
+    nfgenmsg family;
+  };
+  constexpr uint16_t kRequest = NLM_F_REQUEST;
+  auto message = [](uint16_t type, uint16_t flags, uint8_t family, uint16_t resource) {
+    Message m{};
+    m.header = {sizeof m, type, flags, 1, 0};
+    m.family = {family, NFNETLINK_V0, htons(resource)};
+    return m;
+  };
+  struct {
+    Message begin;
+    Message table;
+    nlattr name;
+    char text[8];
+    Message end;
+  } batch{};
+  batch.begin = message(NFNL_MSG_BATCH_BEGIN, kRequest, AF_UNSPEC, NFNL_SUBSYS_NFTABLES);
+  batch.table = message(NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWTABLE, kRequest | NLM_F_CREATE | NLM_F_ACK, NFPROTO_INET, 0);
+  batch.name = {sizeof batch.name + sizeof batch.text, NFTA_TABLE_NAME};
+  memcpy(batch.text, "h5itry1", sizeof batch.text);
+  batch.table.header.nlmsg_len += sizeof batch.name + sizeof batch.text;
+  batch.end = message(NFNL_MSG_BATCH_END, kRequest, AF_UNSPEC, NFNL_SUBSYS_NFTABLES);
+  if (send(s, &batch, sizeof batch, 0) != static_cast<ssize_t>(sizeof batch)) return "nftables transaction";
+  struct {
+    nlmsghdr header;
+    nlmsgerr error;
+    char rest[256];
+  } answer{};
+  ssize_t n = recv(s, &answer, sizeof answer, 0);
+  if (n < static_cast<ssize_t>(sizeof answer.header + sizeof answer.error) || answer.header.nlmsg_type != NLMSG_ERROR) return errno = EPROTO, "nftables answer";
+  errno = -answer.error.error;
+  return errno == 0 ? nullptr : "make a table of the family inet";
+}
+
+const char* try_tun() {
+  if (const char* step = own_user_namespace()) return step;
+  if (unshare(CLONE_NEWNET) != 0) return "unshare net";
+  int tun = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+  if (tun < 0) return "open /dev/net/tun";
+  ifreq request{};
+  snprintf(request.ifr_name, sizeof request.ifr_name, "h5itry0");
+  request.ifr_flags = IFF_TUN | IFF_NO_PI;
+  return ioctl(tun, TUNSETIFF, &request) == 0 ? nullptr : "make an interface";
+}
+
 const char* try_no_new_privs() {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return "PR_SET_NO_NEW_PRIVS";
   return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? nullptr : "PR_GET_NO_NEW_PRIVS";
@@ -253,9 +313,37 @@ Component tried(const char* id, const Answer& answer, std::string evidence) {
   return c;
 }
 
+// What carries packets out. Without one the tier still holds a box that may reach nothing.
+Component uplink() {
+  constexpr const char* kProgram = "/usr/bin/slirp4netns";
+  Component c{"uplink", access(kProgram, X_OK) == 0, kProgram, "", false};
+  if (!c.ok) {
+    c.evidence = "no slirp4netns (the package of that name): a profile with egress rules is refused";
+    c.reason = "tier.probe.missing";
+  }
+  return c;
+}
+
+Component delegation(const HostFacts& facts) {
+  Component c{"cgroup-v2-delegation", facts.cgroup["available"].boolean()};
+  std::string lacking;
+  for (const char* controller : {"memory", "pids", "cpu"}) {
+    const json::Array& list = facts.cgroup["controllers"].array();
+    if (std::none_of(list.begin(), list.end(), [&](const json::Value& v) { return v.string() == controller; })) lacking += std::string(lacking.empty() ? "" : ", ") + controller;
+  }
+  c.ok = c.ok && lacking.empty();
+  if (c.ok) {
+    c.evidence = facts.cgroup["base"].string() + " via " + facts.cgroup["via"].string();
+  } else {
+    c.evidence = facts.cgroup.is_null() ? "the host offers no trial" : facts.cgroup["available"].boolean() ? "no controller " + lacking : facts.cgroup["reason"].string();
+    c.reason = "tier.probe.missing";
+  }
+  return c;
+}
+
 }  // namespace
 
-std::vector<Component> probe_components(const HostFacts& facts, bool as_root) {
+std::vector<Component> probe_components(const HostFacts& facts, bool as_root, const TierKind& tier) {
   std::vector<Component> out;
   out.push_back(tried("user-namespace", in_child(try_user), "two levels entered and mapped"));
   out.push_back(tried("mount-namespace", in_child(try_mount), "tmpfs mounted and cloned by descriptor"));
@@ -270,6 +358,13 @@ std::vector<Component> probe_components(const HostFacts& facts, bool as_root) {
   if (as_root)
     out.push_back(tried("idmapped-mounts", in_child(try_idmap), "the file system of / takes an id-mapped mount"));
 
+  if (tier.network) {
+    out.push_back(tried("nftables", in_child(try_nftables), "a table was made in a network namespace of its own"));
+    out.push_back(tried("tun", in_child(try_tun), "an interface was made in a network namespace of its own"));
+    out.push_back(uplink());
+    out.push_back(delegation(facts));
+    return out;
+  }
   Component group{"cgroup", facts.cgroup["available"].boolean(), {}, "", false};
   if (group.ok) {
     group.evidence = facts.cgroup["base"].string() + " via " + facts.cgroup["via"].string();
@@ -282,7 +377,7 @@ std::vector<Component> probe_components(const HostFacts& facts, bool as_root) {
   return out;
 }
 
-json::Value probe_document(const std::vector<Component>& components) {
+json::Value probe_document(const std::vector<Component>& components, const TierKind& tier) {
   json::Array rows, missing;
   bool available = true;
   for (const Component& c : components) {
@@ -297,8 +392,10 @@ json::Value probe_document(const std::vector<Component>& components) {
          {"fs.read", "fs.write", "fs.deny", "fs.private", "net.mode", "net.unix", "resources.mem", "resources.procs",
           "resources.cpu", "resources.wall", "resources.fsize", "resources.output", "env.pass", "env.set", "tools"})
       claims.push_back(claim);
-  return json::Object{{"schema", "h5i.probe/1"},       {"tier", "process"},           {"available", available},
+  if (available && tier.network)
+    for (const char* claim : {"net.egress", "net.loopback", "resources.cpus"}) claims.push_back(claim);
+  return json::Object{{"schema", "h5i.probe/1"},       {"tier", tier.id},             {"available", available},
                       {"components", std::move(rows)}, {"claims", std::move(claims)}, {"missing", std::move(missing)}};
 }
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

@@ -8,7 +8,7 @@
 
 #include "filter.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 
 struct BakedErrno {
   uint32_t number;
@@ -26,4 +26,4 @@ struct BakedFilter {
 // Every combination exists.
 const BakedFilter& baked_filter(Arch arch, bool unix_sockets);
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <memory>
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 namespace {
 
 // ---- what is allowed -----------------------------------------------------------------------------------------------
@@ -552,4 +552,4 @@ sdk::Result<Filter> build_filter(const FilterOptions& options) {
   return out;
 }
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

@@ -7,7 +7,7 @@
 
 namespace {
 
-using namespace h5i::tier_process;
+using namespace h5i::confined;
 
 std::string base64(const std::string& bytes) {
   std::string out(4 * ((bytes.size() + 2) / 3) + 1, '\0');
@@ -51,12 +51,12 @@ int main(int argc, char** argv) {
   FILE* f = fopen(argv[1], "w");
   if (f == nullptr) return perror(argv[1]), 1;
   fprintf(f,
-          "// Written by bake.cpp.\n#include \"baked.hpp\"\n\nnamespace h5i::tier_process {\nnamespace {\n%s"
+          "// Written by bake.cpp.\n#include \"baked.hpp\"\n\nnamespace h5i::confined {\nnamespace {\n%s"
           "constexpr BakedFilter kFilters[] = {\n%s};\n}  // namespace\n\n"
           "const BakedFilter& baked_filter(Arch arch, bool unix_sockets) {\n"
           "  for (const BakedFilter& f : kFilters)\n"
           "    if (f.arch == arch && f.unix_sockets == unix_sockets) return f;\n"
-          "  return kFilters[0];\n}\n\n}  // namespace h5i::tier_process\n",
+          "  return kFilters[0];\n}\n\n}  // namespace h5i::confined\n",
           tables.c_str(), rows.c_str());
   return fclose(f) == 0 ? 0 : 1;
 }

@@ -3,8 +3,9 @@
 #include <vector>
 
 #include "host_view.hpp"
+#include "request.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 
 struct Component {
   const char* id;
@@ -15,9 +16,9 @@ struct Component {
 };
 
 // Leaves nothing behind: every child has ended when it returns.
-std::vector<Component> probe_components(const HostFacts& facts, bool as_root);
+std::vector<Component> probe_components(const HostFacts& facts, bool as_root, const TierKind& tier = kProcess);
 
 // h5i.probe/1.
-json::Value probe_document(const std::vector<Component>& components);
+json::Value probe_document(const std::vector<Component>& components, const TierKind& tier = kProcess);
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

@@ -7,7 +7,7 @@
 #include "host_view.hpp"
 #include "request.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 
 struct NotEnforced {
   std::string field, reason, detail;
@@ -35,4 +35,4 @@ sdk::Result<View> build_view(const Request& request, const HostFacts& facts, con
 // Host directories behind fs.private, one a row of request.private_dirs; run() makes them.
 std::string private_source(const Request& request, const PrivateDir& directory);
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

@@ -5,7 +5,7 @@
 
 #include "path.hpp"
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 namespace {
 
 constexpr std::string_view kWork = "$WORK";
@@ -106,18 +106,30 @@ sdk::Status read_command(const json::Value& command, Request& out) {
   return {};
 }
 
+// The destinations are the core's: it looked the names up and checked every address.
+sdk::Status read_network(const json::Value& document, Request& out) {
+  if (out.host_network) return sdk::failure(H5I_E_POLICY_EGRESS_TIER, "net.mode host: at this tier a box always has a network of its own");
+  const json::Value& network = document["network"];
+  if (!network["egress"]["allow"].is_array() || !network["hosts"].is_string())
+    return sdk::failure(H5I_E_INVALID, "network: the destinations of net.egress are missing");
+  out.egress = network["egress"];
+  out.hosts = network["hosts"].string();
+  return {};
+}
+
 }  // namespace
 
 bool Resources::names(std::string_view field) const {
   return std::find(named.begin(), named.end(), field) != named.end();
 }
 
-sdk::Result<Request> read_request(const json::Value& document) {
+sdk::Result<Request> read_request(const json::Value& document, const TierKind& tier) {
   if (document["schema"].string() != "h5i.run/1")
     return sdk::failure(H5I_E_INVALID, "request: schema h5i.run/1 expected");
   const json::Value& profile = document["policy"]["profile"];
   if (!profile.is_object()) return sdk::failure(H5I_E_INVALID, "request: policy.profile is missing");
   Request out;
+  out.tier = &tier;
 
   const json::Value& where = document["paths"];
   out.work = H5I_SDK_TRY(own_path(where, "work"));
@@ -147,9 +159,10 @@ sdk::Result<Request> read_request(const json::Value& document) {
   out.host_network = mode == "host";
   out.unix_sockets = net["unix"].boolean();
   // An empty list allows nothing and needs no gate; a rule needs one that this tier does not have.
-  if (!net["egress"].array().empty())
+  if (!tier.network && !net["egress"].array().empty())
     return sdk::failure(H5I_E_POLICY_EGRESS_TIER,
                         "net.egress has rules, and the process tier has a network or none, nothing between");
+  if (tier.network) H5I_SDK_TRY(read_network(document, out));
   for (const json::Value& port : net["loopback"].array()) out.loopback.push_back(static_cast<uint64_t>(port.integer()));
 
   H5I_SDK_TRY(read_resources(profile["resources"], out.resources));
@@ -159,4 +172,4 @@ sdk::Result<Request> read_request(const json::Value& document) {
   return out;
 }
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace h5i::tier_process {
+namespace h5i::confined {
 namespace {
 
 constexpr size_t kSmallFile = 64u << 10;
@@ -94,4 +94,4 @@ HostFacts read_facts() {
   return f;
 }
 
-}  // namespace h5i::tier_process
+}  // namespace h5i::confined

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# In the guest, as its user: what a box at `supervised` reaches and what it does not, each act with its control outside.
+set -u
+h5i=/h5i/out/bin/h5i
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+is() { [[ $2 == "$3" ]] || fail "$1: '$2' instead of '$3'"; }
+cd "$(mktemp -d)" || exit 1
+export HOME=$PWD/home
+mkdir home r && cd r || exit 1
+git init -q . && git config user.name u && git config user.email u@x.test
+mkdir .h5i
+cat >.h5i/env.yaml <<'YAML'
+profiles:
+  net:    { extends: default, isolation: supervised, net: { egress: [api.test, "mirror.test:8443", "198.51.100.0/28:80"] } }
+  none:   { extends: default, isolation: supervised }
+  rebind: { extends: default, isolation: supervised, net: { egress: [rebind.test] } }
+  suffix: { extends: default, isolation: supervised, net: { egress: ["*.corp.test"] } }
+  host:   { extends: default, isolation: supervised, net: { loopback: [3000] } }
+  six:    { extends: default, isolation: supervised, net: { egress: [six.test] } }
+YAML
+echo x >file && git add -A && git commit -qm one
+
+# tcp ADDRESS PORT, udp ADDRESS PORT: "world" when somebody answered.
+cat >dial.py <<'PY'
+import socket, sys
+for word in sys.argv[1:]:
+    kind, to, port = word.split(",")
+    try:
+        a = socket.getaddrinfo(to, int(port), type=socket.SOCK_DGRAM if kind == "udp" else socket.SOCK_STREAM)[0]
+        s = socket.socket(a[0], a[1])
+        s.settimeout(4)
+        s.connect(a[4])
+        if kind == "udp": s.send(b"x")
+        print(word, s.recv(16).decode().strip() or "nothing")
+    except OSError as e:
+        print(word, "refused")
+PY
+git add -A && git commit -qm two
+
+acts=(tcp,api.test,443 tcp,mirror.test,8443 tcp,198.51.100.7,80
+  tcp,api.test,80 tcp,mirror.test,443 tcp,203.0.113.12,443 tcp,198.51.100.16,80 tcp,::ffff:203.0.113.12,443 tcp,2001:db8:1::10,443
+  udp,203.0.113.10,443 udp,203.0.113.10,53 tcp,203.0.113.10,853 tcp,169.254.169.254,80 tcp,10.0.2.2,3000 tcp,10.0.2.2,22 udp,10.0.2.3,53)
+# The control: outside, the world answers to all of them (the last three are the uplink's own).
+for act in "${acts[@]:0:13}"; do is "outside: $act" "$(python3 dial.py "$act")" "$act world"; done
+
+"$h5i" box create --name net --profile net >out 2>err || { cat out err; fail "create"; }
+"$h5i" box run net -- python3 dial.py "${acts[@]}" >out 2>err || { cat out err; fail "run"; }
+for act in "${acts[@]:0:3}"; do grep -qxF "$act world" out || fail "$act was not let through"; done
+for act in "${acts[@]:3}"; do grep -qxF "$act refused" out || fail "$act was not refused"; done
+"$h5i" box inspect net >seen 2>&1 || fail "inspect"
+for rule in api.test:443 mirror.test:8443 198.51.100.0/28:80; do grep -Eq "let through: $rule: ([3-9]|[1-9][0-9]+) packets" seen || fail "packets to $rule are not told"; done
+for to in "tcp 203.0.113.10:80" "tcp 203.0.113.11:443" "tcp 203.0.113.12:443" "tcp 198.51.100.16:80" "udp 203.0.113.10:443" \
+  "udp 203.0.113.10:53" "tcp 203.0.113.10:853" "tcp 169.254.169.254:80" "tcp 10.0.2.2:3000" "tcp 10.0.2.2:22" "udp 10.0.2.3:53"; do
+  grep -qF "refused: $to: " seen || fail "that $to was refused is not told"
+done
+grep -q "net.name-level" seen || fail "net.name-level is not in what is not enforced"
+grep -Eq "resources.(mem|procs)" seen && fail "a limit is not held"
+grep -q "the rules were not what they were" seen && fail "the rules changed"
+grep -qE "tier +supervised" seen && grep -qE "read from +cgroup" seen || fail "tier or usage"
+[[ $failures -eq 0 ]] || cat err seen
+"$h5i" log verify net >/dev/null 2>&1 || "$h5i" log verify net --allow-unsealed >/dev/null 2>&1 || fail "the log does not verify"
+
+# Nobody inside changes what holds it; who only looks at its addresses may.
+cat >meddle.py <<'PY'
+import errno, os, socket, sys
+def tried(what, f):
+    try: f(); print(what, "done")
+    except OSError as e: print(what, errno.errorcode.get(e.errno, e.errno))
+tried("netfilter", lambda: socket.socket(16, 3, 12))
+tried("packet", lambda: socket.socket(17, 3, 0))
+tried("raw", lambda: socket.socket(2, 3, 1))
+tried("icmp", lambda: socket.socket(2, 2, 1))
+tried("mptcp", lambda: socket.socket(2, 1, 262))
+tried("sctp", lambda: socket.socket(2, 1, 132))
+tried("vsock", lambda: socket.socket(40, 1, 0))
+for words in (["ip", "route", "add", "203.0.113.12", "dev", "h5i0"], ["ip", "addr", "add", "192.0.2.9/24", "dev", "h5i0"], ["ip", "link", "set", "h5i0", "down"]):
+    print(" ".join(words[1:3]), "done" if os.system(" ".join(words) + " >/dev/null 2>&1") == 0 else "refused", flush=True)
+print("interfaces", len(socket.if_nameindex()))
+sys.stdout.flush()
+PY
+git add -A && git commit -qm three
+"$h5i" box create --name meddle --profile net >out 2>err || { cat out err; fail "create meddle"; }
+"$h5i" box run meddle -- python3 meddle.py >out 2>err
+for what in netfilter packet raw icmp mptcp sctp vsock "route add" "addr add" "link set"; do
+  grep -q "^$what " out || fail "$what was not tried"
+  grep -q "^$what done" out && fail "$what was done"
+done
+is "interfaces" "$(sed -n 's/^interfaces //p' out)" 2
+[[ $failures -eq 0 ]] || cat out err
+
+# Without a rule nothing is reached; the host's loopback at the ports that are named, and no other.
+"$h5i" box create --name none --profile none >out 2>err || { cat out err; fail "create none"; }
+is "no rule" "$("$h5i" box run none -- python3 dial.py tcp,203.0.113.10,443 2>err)" "tcp,203.0.113.10,443 refused"
+"$h5i" box create --name host --profile host >out 2>err || { cat out err; fail "create host"; }
+is "the host's loopback" "$("$h5i" box run host -- python3 dial.py tcp,10.0.2.2,3000 tcp,10.0.2.2,22 tcp,203.0.113.10,443 2>err | tr '\n' ' ')" \
+  "tcp,10.0.2.2,3000 host tcp,10.0.2.2,22 refused tcp,203.0.113.10,443 refused "
+
+# By IPv6, which a box has when a rule names such an address.
+"$h5i" box create --name six --profile six >out 2>err || { cat out err; fail "create six"; }
+is "by IPv6" "$("$h5i" box run six -- python3 dial.py tcp,six.test,443 tcp,six.test,80 tcp,2001:db8:1::11,443 tcp,203.0.113.10,443 2>err | tr '\n' ' ')" \
+  "tcp,six.test,443 world tcp,six.test,80 refused tcp,2001:db8:1::11,443 refused tcp,203.0.113.10,443 refused "
+"$h5i" box inspect six >seen 2>&1
+for to in "tcp [2001:db8:1::10]:80" "tcp [2001:db8:1::11]:443" "tcp 203.0.113.10:443"; do grep -qF "refused: $to: " seen || fail "that $to was refused is not told"; done
+
+# Names that lead where no box may go, and names that are no host.
+"$h5i" box create --name rebind --profile rebind >out 2>err && fail "a name that leads to metadata made a box"
+grep -q "policy.egress-unresolved" err || { cat err; fail "why not is not told"; }
+"$h5i" box create --name suffix --profile suffix >out 2>err && fail "a suffix made a box"
+grep -q "policy.egress-unenforceable" err || { cat err; fail "why no suffix is not told"; }
+
+# Nothing is left of any of it.
+sleep 1
+is "processes that are left" "$(pgrep -u "$(id -u)" -c 'slirp4netns|h5i' || true)" 0
+[[ $failures -eq 0 ]] && echo supervised-ok
+[[ $failures -eq 0 ]]

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# In the guest, as root: a network namespace that stands for the internet. It has the addresses of the test, and answers "world" to each who connects
+# to a TCP port that it listens on and to each datagram on port 53.
+set -euo pipefail
+for module in tun veth nf_tables nft_ct nft_reject_inet nft_log nfnetlink_log; do modprobe "$module" 2>/dev/null || true; done
+ip netns add world
+ip link add outside type veth peer name inside netns world
+ip addr add 203.0.113.1/24 dev outside
+ip addr add 2001:db8:1::1/64 dev outside nodad
+ip link set outside up
+ip -n world link set lo up
+ip -n world link set inside up
+ip -n world addr add 203.0.113.10/24 dev inside
+for address in 203.0.113.11 203.0.113.12 198.51.100.7 198.51.100.16 169.254.169.254; do ip -n world addr add "$address/32" dev inside; done
+for last in 10 11; do ip -n world addr add 2001:db8:1::$last/64 dev inside nodad; done
+ip route add default via 203.0.113.10
+ip -6 route add default via 2001:db8:1::10
+printf '203.0.113.10 api.test\n203.0.113.11 mirror.test\n169.254.169.254 rebind.test\n2001:db8:1::10 six.test\n' >>/etc/hosts
+cat >/run/world.py <<'PY'
+import select, socket
+tcp, udp = [], []
+for port in (22, 25, 80, 443, 853, 8443):
+    s = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+    s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(("::", port))
+    s.listen(64)
+    tcp.append(s)
+for port in (53, 443):
+    s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    s.bind(("::", port))
+    udp.append(s)
+print("up", flush=True)
+while True:
+    for s in select.select(tcp + udp, [], [])[0]:
+        if s in tcp:
+            c, _ = s.accept()
+            try: c.sendall(b"world\n")
+            except OSError: pass
+            c.close()
+        else:
+            try: s.sendto(b"world\n", s.recvfrom(2048)[1])
+            except OSError: pass
+PY
+systemd-run --quiet --unit=world -p NetworkNamespacePath=/run/netns/world -p Restart=on-failure python3 /run/world.py
+# A service of the host's own, which no box may reach unasked.
+systemd-run --quiet --unit=own python3 -c '
+import socket
+s = socket.create_server(("127.0.0.1", 3000))
+while True:
+    c, _ = s.accept()
+    c.sendall(b"host\n")
+    c.close()'
+for ((i = 0; i < 100; i++)); do
+  timeout 2 bash -c 'exec 3<>/dev/tcp/203.0.113.10/443 && cat <&3' 2>/dev/null | grep -q world && timeout 2 bash -c 'exec 3<>/dev/tcp/127.0.0.1/3000 && cat <&3' 2>/dev/null | grep -q host && exit 0
+  sleep 0.2
+done
+echo "the world did not come up" >&2
+exit 1
