@@ -42,6 +42,8 @@ class Network {
   Result<Json> begin(const Json& asked) {
     if (log_) return make_error(Errc::INVALID, "the network was begun already");
     egress_ = H5I_TRY(Egress::from_json(asked["egress"]));
+    host_loopback_ = asked["host_loopback"].boolean();
+    H5I_TRY(check_gateway(egress_, host_loopback_));
     std::string uplink = asked["uplink"].string();
     if (uplink != "none" && uplink != "observed" && uplink != "slirp4netns") return make_error(Errc::INVALID, "no such uplink", uplink);
     Opened opened = H5I_TRY(open_inside(namespaces_, {.netfilter = 3, .tun = uplink == "observed"}));
@@ -50,7 +52,7 @@ class Network {
     log_.emplace(H5I_TRY(PacketLog::listen(std::move(opened.netfilter[2]), egress_.log_group)));
     if (opened.tun) far_.emplace(std::move(opened.tun));
     if (uplink == "slirp4netns")
-      uplink_.emplace(H5I_TRY(Uplink::start(namespaces_, {.ipv6 = any_v6(egress_), .host_loopback = asked["host_loopback"].boolean()})));
+      uplink_.emplace(H5I_TRY(Uplink::start(namespaces_, {.ipv6 = any_v6(egress_), .host_loopback = host_loopback_})));
     if (uplink_ && any_v6(egress_)) (void)H5I_TRY(open_inside(namespaces_, {.ipv6 = true}));
     return Json(json::Object{{"begun", true}, {"rules", sha256_hex(ruleset_of(egress_).to_text())}, {"uplink", uplink_ ? Json(uplink_->path()) : Json()}});
   }
@@ -59,6 +61,7 @@ class Network {
   Result<Json> replace(const Json& asked) {
     Egress next = H5I_TRY(Egress::from_json(asked["egress"]));
     if (!log_ || next.log_group != egress_.log_group) return make_error(Errc::INVALID, "another network than the one that was begun");
+    H5I_TRY(check_gateway(next, host_loopback_));
     Opened opened = H5I_TRY(open_inside(namespaces_, {.netfilter = 3}));
     State before = H5I_TRY(confirm(opened.netfilter[0], ruleset_of(egress_)));
     H5I_TRY(apply(opened.netfilter[1], ruleset_of(next), Change::REPLACE));
@@ -147,7 +150,7 @@ class Network {
   Refusals refused_;
   std::map<std::string, Counted> counts_;
   std::map<std::string, Allow> about_;
-  bool failed_log_ = false, uplink_ended_ = false;
+  bool host_loopback_ = false, failed_log_ = false, uplink_ended_ = false;
 };
 
 Result<Json> answer(Network& network, const std::string& bytes) {

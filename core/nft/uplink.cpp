@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <utility>
 #include <vector>
@@ -99,6 +100,20 @@ std::optional<std::string> find_uplink() {
   return std::nullopt;
 }
 
+Result<void> check_gateway(const Egress& egress, bool host_loopback) {
+  if (!host_loopback) return {};
+  const Address gateway = *parse_ipv4(kGateway);
+  constexpr std::array<uint8_t, 16> kFrom6{0xfd}, kTo6{0xfd, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};  // slirp4netns' own network
+  for (const Allow& a : egress.allow) {
+    if (a.id == kHostLoopback) continue;
+    for (const AddressRange& r : a.addresses) {
+      bool covers = r.from.v6 ? r.from.bytes <= kTo6 && kFrom6 <= r.to.bytes : r.from.bytes <= gateway.bytes && gateway.bytes <= r.to.bytes;
+      if (covers) return make_error(Errc::INVALID, "destination " + a.id + " covers the address at which the host's loopback answers", to_text(r) + " and net.loopback");
+    }
+  }
+  return {};
+}
+
 Uplink::Uplink(Uplink&& other) noexcept
     : path_(std::move(other.path_)), pidfd_(std::move(other.pidfd_)), alive_(std::move(other.alive_)), words_(std::move(other.words_)), pid_(std::exchange(other.pid_, -1)) {}
 
@@ -122,7 +137,7 @@ Result<Uplink> Uplink::start(const Namespaces& namespaces, const UplinkOptions& 
   if (pipe2(words, O_CLOEXEC | O_NONBLOCK) != 0) return sys_error("pipe");
   UniqueFd words_in(words[0]), words_out(words[1]);
 
-  std::vector<std::string> argv = {kProgram, "--configure", "--mtu=65520", "--disable-dns", "--enable-seccomp",
+  std::vector<std::string> argv = {kProgram, "--configure", "--mtu=65520", "--cidr=192.0.2.0/24", "--disable-dns", "--enable-seccomp",
                                    "--ready-fd=" + std::to_string(kReady), "--exit-fd=" + std::to_string(kAlive), "--netns-type=path",
                                    "--userns-path=/proc/self/fd/" + std::to_string(kUser)};
   if (geteuid() == 0) argv.push_back("--enable-sandbox");

@@ -8,6 +8,7 @@
 
 #include "core/base/result.hpp"
 #include "core/base/unique_fd.hpp"
+#include "core/nft/egress.hpp"
 #include "core/nft/inside.hpp"
 
 namespace h5i::nft {
@@ -15,10 +16,18 @@ namespace h5i::nft {
 // "slirp4netns" where the system has one that nobody but root could have put there: /usr/bin/slirp4netns.
 std::optional<std::string> find_uplink();
 
+// The uplink's own end of the link, of a network that is nobody's (TEST-NET-1).
+constexpr const char* kGateway = "192.0.2.2";
+
 struct UplinkOptions {
   bool ipv6 = false;
   bool host_loopback = false;  // the host's 127.0.0.1 answers at kGateway; the rules say at which ports
 };
+
+// The one destination that may name the gateway when the host's loopback answers there: else a rule for a wide network would
+// reach the host's own services. INVALID with the destination that does.
+constexpr const char* kHostLoopback = "host-loopback";
+Result<void> check_gateway(const Egress& egress, bool host_loopback);
 
 class Uplink {
  public:

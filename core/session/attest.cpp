@@ -404,6 +404,8 @@ std::vector<std::string> unfounded_claims(const Json& plan, const std::vector<st
       out.push_back(claim + " is claimed, the plan shows the host's processes (no pid namespace)");
     if (claim == "net.mode" && policy["profile"]["net"]["mode"].string() == "deny" && !has(ns, "net"))
       out.push_back("net.mode is claimed and the policy says deny, the plan has no network namespace");
+    if (claim == "net.egress" && plan["network"].is_object() && !has(ns, "net"))
+      out.push_back("net.egress is claimed, the plan has rules and no network namespace for them");
     if (claim == "net.unix" && !policy["profile"]["net"]["unix"].boolean() && !plan["seccomp"].is_object())
       out.push_back("net.unix is claimed, the plan has no system call filter");
   }

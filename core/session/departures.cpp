@@ -36,6 +36,7 @@ class Comparison {
     if (!(plan_["argv"] == request_["command"]["argv"])) return {};
     if (!(plan_["exec"] == request_["command"]["exec"])) out_.push_back("the plan would run another program than the command");
     if (claimed("env.pass") || claimed("env.set")) environment();
+    if (claimed("net.egress")) egress();
     if (plan_["root"].is_null()) return std::move(out_);
     if (claimed("fs.write")) writable();
     if (claimed("fs.read")) readable();
@@ -56,6 +57,31 @@ class Comparison {
     for (const auto& [name, value] : plan_["env"].object())
       if (!(request_["env"][name] == value)) return void(out_.push_back("env is claimed, the plan sets " + name));
     out_.push_back("env is claimed, the plan leaves variables out");
+  }
+
+  // What the plan's rules let through is what the core looked up, and the host's loopback at the ports of the policy.
+  void egress() {
+    const Json& network = plan_["network"];
+    const Json& profile = request_["policy"]["profile"]["net"];
+    if (network.is_null()) {
+      // Without rules only a network with nothing in it holds what was asked for.
+      const auto& ns = plan_["namespaces"].array();
+      bool own = std::any_of(ns.begin(), ns.end(), [](const Json& n) { return n.string() == "net"; });
+      if (!own && profile["mode"].string() == "deny") out_.push_back("net.egress is claimed, the plan has the host's network and no rules");
+      return;
+    }
+    auto same = [](const Json& a, const Json& b) { return a["protocol"] == b["protocol"] && a["addresses"] == b["addresses"] && a["ports"] == b["ports"]; };
+    const auto& asked = request_["network"]["egress"]["allow"].array();
+    if (network["host_loopback"].boolean() && profile["loopback"].array().empty()) out_.push_back("net.loopback is empty, the plan opens the host's loopback");
+    for (const Json& a : network["egress"]["allow"].array()) {
+      if (std::any_of(asked.begin(), asked.end(), [&](const Json& b) { return same(a, b); })) continue;
+      bool loopback = a["id"].string() == "host-loopback" && network["host_loopback"].boolean() && a["protocol"].string() == "tcp" && a["addresses"] == Json(json::Array{"192.0.2.2"});
+      for (const Json& port : a["ports"].array()) {
+        const auto& ports = profile["loopback"].array();
+        loopback = loopback && std::any_of(ports.begin(), ports.end(), [&](const Json& p) { return std::to_string(p.integer()) == port.string(); });
+      }
+      if (!loopback) out_.push_back("net.egress is claimed, the plan lets through " + a["id"].string() + ", which was not asked for");
+    }
   }
 
   std::vector<std::string> paths(const char* field) const {

@@ -86,7 +86,7 @@ std::vector<Destination> forbidden(const json::Value& egress, const std::optiona
                                   {"udp", "198.51.100.77", 443, "the same by QUIC's protocol"},
                                   {"udp", "203.0.113.77", 53, "a name server"},
                                   {"tcp", "169.254.169.254", 80, "the address of cloud metadata"},
-                                  {"tcp", "10.0.2.2", 22, "the host, as its gateway"},
+                                  {"tcp", "192.0.2.3", 22, "the uplink's own network"},
                                   {"tcp", "2001:db8:77::7", 443, "a host that the policy does not name, by IPv6"}};
   if (allowed)
     for (unsigned port : {9u, 25u, 6667u}) {

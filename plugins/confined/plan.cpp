@@ -54,7 +54,7 @@ void declare(const Request& request, const HostFacts& facts, std::vector<NotEnfo
 }
 
 // The host's loopback as the box sees it through its uplink.
-constexpr const char* kGateway = "10.0.2.2";
+constexpr const char* kGateway = "192.0.2.2";
 
 json::Value network(const Request& request) {
   json::Value egress = request.egress;

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "core/session/departures.hpp"
 #include "tests/support/catch.hpp"
@@ -156,4 +157,41 @@ TEST_CASE("a plan that runs something else than the command says nothing of the 
   a.plan["argv"] = json::Array{"podman", "run"};
   a.plan["env"]["LD_PRELOAD"] = "/x.so";
   CHECK(a.said().empty());
+}
+
+TEST_CASE("packet rules let through what the core looked up, the host's loopback at the policy's ports, and nothing else") {
+  Asked a;
+  a.claims.push_back("net.egress");
+  a.plan["namespaces"] = json::Array{"user", "net"};
+  Json asked = json::Object{{"id", "r1"}, {"about", "api.example.org:443"}, {"pinned", true}, {"protocol", "tcp"}, {"addresses", json::Array{"93.184.216.34"}}, {"ports", json::Array{"443"}}};
+  Json loopback = json::Object{{"id", "host-loopback"}, {"about", "net.loopback"}, {"protocol", "tcp"}, {"addresses", json::Array{"192.0.2.2"}}, {"ports", json::Array{"3000"}}};
+  a.request["network"] = json::Object{{"egress", json::Object{{"allow", json::Array{asked}}}}, {"hosts", ""}};
+  a.request["policy"]["profile"]["net"]["loopback"] = json::Array{3000};
+  Json good = json::Object{{"egress", json::Object{{"allow", json::Array{asked, loopback}}}}, {"uplink", "slirp4netns"}, {"host_loopback", true}};
+  a.plan["network"] = good;
+  CHECK(a.said() == "");
+  struct {
+    const char* what;
+    std::function<void(Json&)> change;
+  } rows[] = {{"another address", [](Json& n) { n["egress"]["allow"].make_array()[0]["addresses"] = json::Array{"0.0.0.0/0"}; }},
+              {"another port", [](Json& n) { n["egress"]["allow"].make_array()[0]["ports"] = json::Array{"1-65535"}; }},
+              {"another protocol", [](Json& n) { n["egress"]["allow"].make_array()[0]["protocol"] = "udp"; }},
+              {"one more", [&](Json& n) { n["egress"]["allow"].push(json::Object{{"id", "r9"}, {"protocol", "tcp"}, {"addresses", json::Array{"198.51.100.1"}}, {"ports", json::Array{"443"}}}); }},
+              {"another port of the host", [](Json& n) { n["egress"]["allow"].make_array()[1]["ports"] = json::Array{"22"}; }},
+              {"another address as the host", [](Json& n) { n["egress"]["allow"].make_array()[1]["addresses"] = json::Array{"10.0.0.1"}; }}};
+  for (const auto& row : rows) {
+    INFO(row.what);
+    Json n = good;
+    row.change(n);
+    a.plan["network"] = n;
+    CHECK(a.said().find("net.egress is claimed, the plan lets through") != std::string::npos);
+  }
+  a.plan["network"] = good;
+  a.request["policy"]["profile"]["net"]["loopback"] = json::Array{};
+  CHECK(a.said().find("opens the host's loopback") != std::string::npos);
+  // Without rules: a network with nothing in it is less than was asked for, the host's is more.
+  a.plan["network"] = Json();
+  CHECK(a.said() == "");
+  a.plan["namespaces"] = json::Array{"user"};
+  CHECK(a.said().find("the host's network and no rules") != std::string::npos);
 }

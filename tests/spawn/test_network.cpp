@@ -13,10 +13,10 @@ using namespace h5i::test;
 
 namespace {
 
-Json network(const char* uplink, const std::string& addresses, const std::string& ports) {
+Json network(const char* uplink, const std::string& addresses, const std::string& ports, const std::string& id = "a") {
   Json n;
   n["uplink"] = uplink;
-  n["egress"] = *json::parse(R"({"schema":"h5i.egress/1","log_group":5,"allow":[{"id":"a","about":"it","protocol":"tcp","addresses":[)" + addresses + "],\"ports\":[" + ports + "]}]}");
+  n["egress"] = *json::parse(R"({"schema":"h5i.egress/1","log_group":5,"allow":[{"id":")" + id + R"(","about":"it","protocol":"tcp","addresses":[)" + addresses + "],\"ports\":[" + ports + "]}]}");
   return n;
 }
 const char* kTwo = R"("203.0.113.7","2001:db8:1::7")";
@@ -136,10 +136,10 @@ KERNEL_TEST("the way out carries what the rules name and is gone with the box", 
   if (no_tun(k) || no_uplink()) return;
   Listener host, other;
   Json p = confined_plan(k);
-  p["network"] = network("slirp4netns", "\"10.0.2.2\"", "\"" + host.port() + "\"");
+  p["network"] = network("slirp4netns", "\"192.0.2.2\"", "\"" + host.port() + "\"", "host-loopback");
   p["network"]["host_loopback"] = true;
   int before = processes_named("slirp4netns") + processes_named("h5i-net");
-  set_shell(p, dial("10.0.2.2", host.port()) + dial("10.0.2.2", other.port()) + dial("10.0.2.3", "53"));
+  set_shell(p, dial("192.0.2.2", host.port()) + dial("192.0.2.2", other.port()) + dial("192.0.2.3", "53"));
   Session s;
   Outcome o = s.run(p, [&](Session&, pid_t) { KCHECK(processes_named("slirp4netns") + processes_named("h5i-net") == before + 2); });
   KCHECK_SAYS(o.ok() && o.output == "hello\nrefused\nrefused\n", o.text());
@@ -147,12 +147,18 @@ KERNEL_TEST("the way out carries what the rules name and is gone with the box", 
   KREQUIRE(report);
   std::string text = o.result.network;
   KCHECK_SAYS((*report)["allowed"].array()[0]["packets"].integer() >= 3, text);
-  KCHECK_SAYS(packets_to((*report)["refused"], "tcp 10.0.2.2:" + other.port()) >= 1 && packets_to((*report)["refused"], "tcp 10.0.2.3:53") >= 1, text);
+  KCHECK_SAYS(packets_to((*report)["refused"], "tcp 192.0.2.2:" + other.port()) >= 1 && packets_to((*report)["refused"], "tcp 192.0.2.3:53") >= 1, text);
   KCHECK_SAYS((*report)["uplink"]["path"].string() == *nft::find_uplink() && !(*report)["uplink"]["ended"].boolean(), text);
   KCHECK(processes_named("slirp4netns") + processes_named("h5i-net") == before);
+  // No other rule may cover where the host's loopback answers, however wide it is meant.
+  Json wide = p;
+  wide["network"] = network("slirp4netns", "\"192.0.0.0-192.255.255.255\"", "\"" + other.port() + "\"");
+  wide["network"]["host_loopback"] = true;
+  Outcome refused = Session().run(wide);
+  KCHECK_SAYS(refused.refused.find("host's loopback answers") != std::string::npos && refused.output.empty(), refused.text());
   // The control: without host_loopback the gateway is closed whatever the rules name.
   p["network"]["host_loopback"] = false;
-  set_shell(p, dial("10.0.2.2", host.port()));
+  set_shell(p, dial("192.0.2.2", host.port()));
   Outcome closed = Session().run(p);
   KCHECK_SAYS(closed.ok() && closed.output == "refused\n", closed.text());
 }

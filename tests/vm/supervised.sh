@@ -40,7 +40,7 @@ git add -A && git commit -qm two
 
 acts=(tcp,api.test,443 tcp,mirror.test,8443 tcp,198.51.100.7,80
   tcp,api.test,80 tcp,mirror.test,443 tcp,203.0.113.12,443 tcp,198.51.100.16,80 tcp,::ffff:203.0.113.12,443 tcp,2001:db8:1::10,443
-  udp,203.0.113.10,443 udp,203.0.113.10,53 tcp,203.0.113.10,853 tcp,169.254.169.254,80 tcp,10.0.2.2,3000 tcp,10.0.2.2,22 udp,10.0.2.3,53)
+  udp,203.0.113.10,443 udp,203.0.113.10,53 tcp,203.0.113.10,853 tcp,169.254.169.254,80 tcp,192.0.2.2,3000 tcp,192.0.2.2,22 udp,192.0.2.3,53)
 # The control: outside, the world answers to all of them (the last three are the uplink's own).
 for act in "${acts[@]:0:13}"; do is "outside: $act" "$(python3 dial.py "$act")" "$act world"; done
 
@@ -51,7 +51,7 @@ for act in "${acts[@]:3}"; do grep -qxF "$act refused" out || fail "$act was not
 "$h5i" box inspect net >seen 2>&1 || fail "inspect"
 for rule in api.test:443 mirror.test:8443 198.51.100.0/28:80; do grep -Eq "let through: $rule: ([3-9]|[1-9][0-9]+) packets" seen || fail "packets to $rule are not told"; done
 for to in "tcp 203.0.113.10:80" "tcp 203.0.113.11:443" "tcp 203.0.113.12:443" "tcp 198.51.100.16:80" "udp 203.0.113.10:443" \
-  "udp 203.0.113.10:53" "tcp 203.0.113.10:853" "tcp 169.254.169.254:80" "tcp 10.0.2.2:3000" "tcp 10.0.2.2:22" "udp 10.0.2.3:53"; do
+  "udp 203.0.113.10:53" "tcp 203.0.113.10:853" "tcp 169.254.169.254:80" "tcp 192.0.2.2:3000" "tcp 192.0.2.2:22" "udp 192.0.2.3:53"; do
   grep -qF "refused: $to: " seen || fail "that $to was refused is not told"
 done
 grep -q "net.name-level" seen || fail "net.name-level is not in what is not enforced"
@@ -93,8 +93,8 @@ is "interfaces" "$(sed -n 's/^interfaces //p' out)" 2
 "$h5i" box create --name none --profile none >out 2>err || { cat out err; fail "create none"; }
 is "no rule" "$("$h5i" box run none -- python3 dial.py tcp,203.0.113.10,443 2>err)" "tcp,203.0.113.10,443 refused"
 "$h5i" box create --name host --profile host >out 2>err || { cat out err; fail "create host"; }
-is "the host's loopback" "$("$h5i" box run host -- python3 dial.py tcp,10.0.2.2,3000 tcp,10.0.2.2,22 tcp,203.0.113.10,443 2>err | tr '\n' ' ')" \
-  "tcp,10.0.2.2,3000 host tcp,10.0.2.2,22 refused tcp,203.0.113.10,443 refused "
+is "the host's loopback" "$("$h5i" box run host -- python3 dial.py tcp,192.0.2.2,3000 tcp,192.0.2.2,22 tcp,203.0.113.10,443 2>err | tr '\n' ' ')" \
+  "tcp,192.0.2.2,3000 host tcp,192.0.2.2,22 refused tcp,203.0.113.10,443 refused "
 
 # By IPv6, which a box has when a rule names such an address.
 "$h5i" box create --name six --profile six >out 2>err || { cat out err; fail "create six"; }
