@@ -23,7 +23,7 @@ namespace h5i::nft {
 namespace {
 
 // Of documentation's ranges: nobody else has them, and of the box's own only these two.
-constexpr uint32_t kOwnAddress = 0xc0000202;                                                      // 192.0.2.2
+constexpr uint32_t kOwnAddress = 0xc0000264;  // 192.0.2.100, as slirp4netns gives it
 constexpr unsigned char kOwnAddress6[16] = {0x20, 0x01, 0x0d, 0xb8, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2};
 constexpr int kAnswerMs = 5000;
 
@@ -59,7 +59,7 @@ Result<void> give_address(int index) {
     memcpy(&r.ifr_addr, &a, sizeof a);
     return ioctl(s.get(), what, &r) == 0;
   };
-  if (!set(SIOCSIFADDR, kOwnAddress) || !set(SIOCSIFNETMASK, 0xfffffffc)) return sys_error("give the interface an address");
+  if (!set(SIOCSIFADDR, kOwnAddress) || !set(SIOCSIFNETMASK, 0xffffff00)) return sys_error("give the interface an address");
   r = request();
   r.ifr_flags = IFF_UP | IFF_RUNNING;
   if (ioctl(s.get(), SIOCSIFFLAGS, &r) != 0) return sys_error("bring the interface up");

@@ -130,6 +130,7 @@ sdk::Result<std::string> prove_network(const sdk::Host& host, const json::Value&
     allow.push_back(Object{{"id", "control-" + std::to_string(i)}, {"about", "control"}, {"protocol", refused[i].protocol}, {"addresses", json::Array{refused[i].address}},
                            {"ports", json::Array{std::to_string(refused[i].port)}}});
   open["network"]["egress"]["allow"] = std::move(allow);
+  open["network"]["host_loopback"] = false;  // nobody but h5i answers here
   json::Value control = H5I_SDK_TRY(report(host, open, refused));
 
   for (const Destination& d : refused) {
