@@ -143,3 +143,30 @@ KERNEL_TEST("calls that are held while the box is killed do not hold the spawner
   KCHECK(!o.result.denials.empty());
   KCHECK(s.end() == 0);
 }
+
+KERNEL_TEST("refused calls from many threads, with children that die in the middle of theirs, are each answered and each counted", "[spawn][notify]") {
+  const char* wanted = getenv("H5I_NOTIFY_CALLS");  // of all threads together; a million on demand
+  const long calls = wanted ? atol(wanted) : 80'000, threads = 8;
+  Json p = notifying(k, {SYS_socket});
+  Json& storm = add_mount(p, "bind", "/storm");
+  storm["source"] = build_dir() + "/tests/spawn/notify_storm";
+  for (const char* flag : {"ro", "nosuid", "nodev"}) storm["flags"].push(flag);
+  set_command(p, {"/storm", std::to_string(threads), std::to_string(calls / threads), "200"});
+  Outcome o = Session().run(p);
+  KCHECK_SAYS(o.ok() && o.output == std::to_string(calls / threads * threads) + " 0\n", o.text());
+  uint64_t counted = 0;
+  for (const spawn::Denial& d : o.result.denials)
+    if (d.syscall == SYS_socket) counted += d.count;
+  KCHECK_SAYS(counted >= static_cast<uint64_t>(calls / threads * threads), std::to_string(counted));
+}
+
+KERNEL_TEST("a thousand shells that fork while each start notifies come to their ends", "[spawn][notify]") {
+  Json p = notifying(k, {SYS_getppid});  // what a shell asks at its start
+  set_shell(p, "i=0; while [ $i -lt 1000 ]; do sh -c 'sh -c : & wait'; i=$((i+1)); done; echo $i");
+  Outcome o = Session().run(p);
+  KCHECK_SAYS(o.ok() && o.output == "1000\n", o.text());
+  uint64_t counted = 0;
+  for (const spawn::Denial& d : o.result.denials)
+    if (d.syscall == SYS_getppid) counted += d.count;
+  KCHECK_SAYS(counted >= 2000, std::to_string(counted));
+}
