@@ -15,7 +15,7 @@ using namespace h5i::bench;
 namespace {
 
 constexpr const char* kUsage =
-    "h5i-bench [run_overhead|create_scale|log_append|propose_scale ...] [options]\n"
+    "h5i-bench [run_overhead|create_scale|log_append|propose_scale|supervised ...] [options]\n"
     "  --prefix DIR   the h5i to measure (default: the one built with this program)\n"
     "  --scratch DIR  where repositories are made (default: beside this program)\n"
     "  --rounds N     rounds of short commands (default 200)\n"
@@ -57,7 +57,11 @@ int positive(const char* text) {
 
 int main(int argc, char** argv) {
   const std::vector<std::pair<std::string, std::function<std::vector<Table>(const Settings&)>>> all = {
-      {"run_overhead", run_overhead}, {"create_scale", create_scale}, {"log_append", log_append}, {"propose_scale", propose_scale}};
+      {"run_overhead", run_overhead}, {"create_scale", create_scale}, {"log_append", log_append}, {"propose_scale", propose_scale},
+#ifdef H5I_BENCH_SUPERVISED
+      {"supervised", supervised},
+#endif
+  };
   Settings s;
   s.prefix = own_directory() + "/../out";
   std::string below = own_directory(), page;
