@@ -84,6 +84,10 @@ Result<Resolved> with_tier(Resolved r, const TierFacts& facts) {
     if (u.field == "net.egress")
       return make_error(Errc::POLICY_EGRESS_TIER, "tier " + tier + " does not enforce egress rules",
                         origin(r, "net.egress") + " has " + std::to_string(profile["net"]["egress"].array().size()) + " of them");
+    // Named by a file, a denial is a request of its own; a tier without a view has nothing to take the path out of.
+    if (!facts.confines && u.field == "fs.deny" && !origin(r, u.field).ends_with("(built-in)"))
+      return make_error(Errc::POLICY_FIELD_TIER, "tier " + tier + " cannot hide what fs.deny names: it confines nothing",
+                        origin(r, u.field) + " names " + std::to_string(profile["fs"]["deny"].array().size()) + " of them");
     if (!facts.confines || u.field == "proc.tools" || may_be_declared(u.field)) continue;
     if (u.field.substr(0, 10) != "resources.")
       return make_error(Errc::POLICY_FIELD_TIER, "tier " + tier + " does not enforce " + u.field + " on this host", origin(r, u.field));

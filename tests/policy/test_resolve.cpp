@@ -506,11 +506,15 @@ TEST_CASE("a tier must hold what the profile asks, or it is refused by id") {
   CHECK(with_tier(*resolve(bare("default")), weak));
   refused(input(body("fs: { private: { a: cache } }")), weak, "policy.field-unenforceable", "fs.private");
 
-  // At workspace, which was chosen by name and confines nothing, everything is reported.
+  // At workspace, which was chosen by name and confines nothing, what is not held is reported.
   auto w = with_tier(*resolve(bare("workspace")), workspace);
   REQUIRE(w);
   CHECK(w->notes.back() == "tier workspace confines nothing; named by workspace (built-in)");
   CHECK(with_tier(*resolve(input(body("resources: { mem: 1G }"))), workspace));
+  // But a path that a file denies is not shown after all: only a built-in's denials are reported.
+  refused(input(body("fs: { deny: [$WORK/.env] }")), workspace, "policy.field-unenforceable", ".h5i/env.yaml:");
+  CHECK(with_tier(*resolve(bare("default")), workspace));
+  CHECK(with_tier(*resolve(input(body("fs: { deny: [] }"))), workspace));
   std::set<std::string> unheld;
   for (const Unheld& u : unheld_fields(resolve(input(body("tools: [git]\n    resources: { mem: 1G, cpus: 1, disk: 1G }")))->document, workspace)) {
     unheld.insert(u.field);

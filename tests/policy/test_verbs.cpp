@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -81,6 +82,106 @@ TEST_CASE("policy show lists profiles and prints one, with the digest's document
   CHECK(test::is_refusal(refused.err, "policy.no-profile"));
   for (const char* builtin : {"default", "workspace", "agent-claude", "agent-codex"})
     CHECK(test::schema_errors("policy-document", p.json({"policy", "show", builtin}, "policy-show", 0)["policy"]).empty());
+}
+
+TEST_CASE("each refusal of a policy has three lines, its id and status 1, in every verb that reads it") {
+  const std::string deep = std::string(20, '[') + std::string(20, ']'), many(270000, 'x');
+  struct Row {
+    const char* id;
+    std::string body;   // what the profile `a` says
+    std::string file;   // else the whole file
+  };
+  const std::vector<Row> rows = {
+      {"policy.parse", "", "profiles: &x { a: {} }"},
+      {"policy.parse", "", "profiles: { a: &x {}, b: *x }"},
+      {"policy.parse", "", "profiles: !!map { a: {} }"},
+      {"policy.parse", "", "profiles: { a: { <<: {} } }"},
+      {"policy.parse", "", "profiles: { a: {}, a: {} }"},
+      {"policy.parse", "", "profiles: { a: { tools: ['\xff'] } }"},
+      {"policy.parse", "", "profiles: { a: "},
+      {"policy.limit", "", "x: " + deep},
+      {"policy.limit", "", "# " + many},
+      {"policy.unknown-key", "toolz: [sh]", ""},
+      {"policy.type", "tools: sh", ""},
+      {"policy.value", "net: { mode: open }", ""},
+      {"policy.value", "resources: { mem: 4X }", ""},
+      {"policy.value", "resources: { procs: 0 }", ""},
+      {"policy.value", "browser: { deny: [snapshot] }", ""},
+      {"policy.value", "audit: { capture: some }", ""},
+      {"policy.no-equivalent", "fs: { fs_read: [/usr] }", ""},
+      {"policy.no-equivalent", "persona: [x]", ""},
+      {"policy.no-equivalent", "isolation: hardened-container", ""},
+      {"policy.extends-cycle", "", "profiles: { a: { extends: b }, b: { extends: a } }"},
+      {"policy.no-profile", "extends: nowhere", ""},
+      {"policy.path", "fs: { read: [/nowhere/at/all] }", ""},
+      {"policy.path", "fs: { read: [$NOPE] }", ""},
+      {"policy.path", "fs: { read: [relative] }", ""},
+      {"policy.path", "fs: { read: [/usr/../etc] }", ""},
+      {"policy.path", "fs: { read: [/] }", ""},
+      {"policy.path", "fs: { read: [~/.ssh] }", ""},
+      {"policy.path", "fs: { private: { /abs: cache } }", ""},
+      {"policy.env-dangerous", "env: { pass: [LD_PRELOAD] }", ""},
+      {"policy.env-dangerous", "env: { set: { BASH_ENV: x } }", ""},
+      {"policy.egress-rule", "net: { egress: ['*'] }", ""},
+      {"policy.egress-rule", "net: { egress: ['*.com'] }", ""},
+      {"policy.egress-rule", "net: { egress: ['a.example:70000'] }", ""},
+      {"policy.egress-rule", "net: { egress: ['a.example:1:2'] }", ""},
+      {"policy.egress-rule", "net: { egress: ['u@a.example'] }", ""},
+      {"policy.egress-rule", "net: { egress: ['a.example/path'] }", ""},
+      {"policy.egress-rule", "net: { egress: ['a..example'] }", ""},
+      {"policy.egress-rule", "net: { egress: ['a example'] }", ""},
+      {"policy.egress-rule", "net: { egress: ['" + std::string(254, 'x') + "'] }", ""},
+      {"policy.egress-rule", "net: { egress: ['*.1.2.3.4'] }", ""},
+      {"policy.egress-rule", "net: { egress: [127.0.0.1] }", ""},
+      {"policy.egress-rule", "net: { egress: [169.254.169.254] }", ""},
+      {"policy.egress-rule", "net: { egress: ['[::ffff:127.0.0.1]'] }", ""},
+  };
+  Place p;
+  ::mkdir((p.home + "/.ssh").c_str(), 0700);
+  auto refuses = [&](const std::vector<std::string>& words, const std::string& id) {
+    Ended e = p.h5i(words);
+    INFO(words[1] << ": " << e.status << ", " << e.err);
+    CHECK(e.status == 1);
+    CHECK(e.out.empty());
+    CHECK(test::is_refusal(e.err, id));
+    CHECK(std::count(e.err.begin(), e.err.end(), '\n') == 3);
+    if (words[1] != "check") CHECK(p.json(words, "policy-" + words[1], 1)["error"]["id"].string() == id);
+  };
+  for (const Row& r : rows) {
+    INFO(r.id << ": " << r.body << r.file.substr(0, 60));
+    p.write(".h5i/env.yaml", r.file.empty() ? "profiles:\n  a:\n    " + r.body + "\n" : r.file + "\n");
+    for (const char* verb : {"show", "explain"}) refuses({"policy", verb, "a"}, r.id);
+    refuses({"policy", "diff", "a", "default"}, r.id);
+  }
+  p.write(".h5i/env.yaml", "profiles:\n  a: { tools: [sh] }\n");
+  CHECK(p.h5i({"policy", "show", "a"}).status == 0);  // the control
+  refuses({"policy", "show", "nowhere"}, "policy.no-profile");
+  refuses({"policy", "show", "agent"}, "policy.agent-ambiguous");
+  p.write(".h5i/env.toml", "");
+  refuses({"policy", "show", "a"}, "policy.two-files");
+}
+
+TEST_CASE("what a tier cannot hold of a policy is refused in three lines, with status 1") {
+  Place p;
+  struct Row {
+    const char *id, *body, *tier;
+  };
+  for (const Row& r : std::initializer_list<Row>{
+           {"policy.egress-unenforceable", "net: { egress: [a.example] }", "process"},
+           {"policy.egress-unenforceable", "net: { egress: [a.example] }", "workspace"},
+           {"policy.field-unenforceable", "fs: { deny: [$WORK/.env] }", "workspace"},
+           {"policy.isolation", "isolation: workspace", "process"},
+           {"tier.not-installed", "isolation: microvm", "microvm"},
+           {"tier.unknown", "tools: [sh]", "nowhere"},
+       }) {
+    p.write(".h5i/env.yaml", "profiles:\n  a: { " + std::string(r.body) + " }\n");
+    Ended e = p.h5i({"policy", "explain", "a", "--tier", r.tier});
+    INFO(r.id << ", " << r.body << ": " << e.err);
+    CHECK(e.status == (std::string(r.id) == "tier.not-installed" ? 125 : 1));
+    CHECK(test::is_refusal(e.err, r.id));
+  }
+  p.write(".h5i/env.yaml", "profiles:\n  a: { fs: { deny: [$WORK/.env] } }\n");
+  CHECK(p.h5i({"policy", "explain", "a", "--tier", "process"}).status == 0);  // the control
 }
 
 TEST_CASE("policy check prints every error and exits 1, or says ok and exits 0") {
