@@ -110,7 +110,11 @@ struct TopLevel {
       ctx.block(help_of_all(existing(executable)));
       return 0;
     }
-    std::string wrong = rest.empty() ? first : rest[0];
+    if (first == "--json") return usage("no noun was given", "h5i NOUN VERB [options]");
+    // What stands behind an option that is known is wrong; else the option itself is.
+    bool known = first == "--version" || first == "--help" || first == "-h";
+    std::string wrong = known && !rest.empty() ? rest[0] : first;
+    if (wrong[0] != '-') return usage("nothing follows " + words[0] + ", found " + wrong, "options of a verb come after it");
     std::string near = nearest(wrong, {"--version", "--help", "--json", "--generate-man", "--generate-completion"});
     return usage("unknown option " + wrong, near.empty() || near == wrong ? "options of a verb come after it"
                                                                           : "did you mean " + near + "?");

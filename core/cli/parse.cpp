@@ -223,6 +223,7 @@ std::string help_of_all(const std::vector<const Command*>& verbs) {
   out +=
       "\nOptions:\n"
       "      --version               print version and commit; with --json also features and plugin ABI\n"
+      "      --json                  with the above, and when a word is refused: one JSON object\n"
       "  -h, --help                  print this text\n"
       "      --generate-man DIR      write the manual pages there\n"
       "      --generate-completion SHELL\n"

@@ -336,11 +336,42 @@ TEST_CASE("wrong usage exits 2 with the nearest known word, in text and in JSON"
     fits("error", j);
     CHECK(j.err.empty());
   }
+  // The word that is wrong is the one that is named.
+  for (const Row& r : std::vector<Row>{{{"-q", "box", "ls"}, "unknown option -q ["},
+                                       {{"--quiet", "box", "ls"}, "unknown option --quiet ["},
+                                       {{"--json", "box", "ls"}, "nothing follows --json, found box ["},
+                                       {{"--version", "box"}, "nothing follows --version, found box ["},
+                                       {{"--version", "--quiet"}, "unknown option --quiet ["},
+                                       {{"--json"}, "no noun was given ["}}) {
+    CAPTURE(r.words);
+    Ended e = run(w.h5i(r.words));
+    CHECK(e.status == 2);
+    const bool json = r.words[0] == "--json";
+    if (json) fits("error", e);
+    else CHECK(is_refusal(e.err, "usage"));
+    std::string near = r.near;
+    if (json) near = near.substr(0, near.size() - 2);
+    CHECK((json ? e.out : e.err).find(near) != std::string::npos);
+  }
   for (std::vector<std::string> words : std::vector<std::vector<std::string>>{{}, {"box"}, {"box", "status"}, {"box", "status", "a", "b"}, {""}, {"--"}}) {
     CAPTURE(words);
     Ended e = run(w.h5i(words));
     CHECK(e.status == 2);
     CHECK(is_refusal(e.err, "usage"));
+  }
+}
+
+TEST_CASE("every option that stands before a noun is in the help, and is taken") {
+  World w;
+  std::string help = run(w.h5i({"--help"})).out;
+  for (const char* o : {"--version", "-h, --help", "--json", "--generate-man DIR", "--generate-completion SHELL"}) {
+    CAPTURE(o);
+    CHECK(help.find(std::string("  ") + o) != std::string::npos);
+  }
+  for (std::vector<std::string> words : std::vector<std::vector<std::string>>{
+           {"--version"}, {"--version", "--json"}, {"--json", "--version"}, {"--help"}, {"-h"}, {"--generate-completion", "bash"}}) {
+    CAPTURE(words);
+    CHECK(run(w.h5i(words)).status == 0);
   }
 }
 
