@@ -1,6 +1,7 @@
 // A user's home, a repository in it, and h5i.
 #pragma once
 #include "core/base/json.hpp"
+#include "tests/cli/program.hpp"
 #include "tests/git/scratch.hpp"
 #include "tests/support/schema.hpp"
 
@@ -41,7 +42,15 @@ struct User {
     CHECK((*v)["error"].is_object() == (status != 0));
     return *v;
   }
-  std::string refusal(std::vector<std::string> args, const std::string& cwd = "", int status = 1) const { return json(std::move(args), status, cwd)["error"]["id"].string(); }
+  // Refused twice, once in JSON and once for a person: the same id and status, and three lines that end what is said.
+  std::string refusal(const std::vector<std::string>& args, const std::string& cwd = "", int status = 1) const {
+    std::string id = json(args, status, cwd)["error"]["id"].string();
+    Ran text = run(args, cwd);
+    INFO("h5i " << args[0] << " " << args[1] << ", " << id << ": " << text.status << ", " << text.err);
+    CHECK(text.status == status);
+    CHECK(is_refusal(text.err, id));
+    return id;
+  }
   Json create(const std::string& name, std::vector<std::string> more = {}, const std::string& cwd = "") const {
     std::vector<std::string> args = {"box", "create", "--name", name, "--isolation", "workspace"};
     args.insert(args.end(), more.begin(), more.end());

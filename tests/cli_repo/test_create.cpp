@@ -1,3 +1,8 @@
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/base/unique_fd.hpp"
 #include "tests/cli_repo/fixture.hpp"
 
 using namespace h5i;
@@ -80,6 +85,56 @@ TEST_CASE("what is refused leaves nothing") {
   CHECK(u.refusal({"box", "create", "file://" + u.home + "/nothing", "--name", "x", "--isolation", "workspace"}) == "git.failed");
   CHECK(u.refusal({"box", "create", "--name", "branch-only", "--isolation", "workspace"}) == "box.exists");
   CHECK(traces(u) == before);
+}
+
+TEST_CASE("what only a run, a probe or a host meets of a profile is refused in three lines too") {
+  User u;
+  auto profile = [&](const std::string& body) { write_file(u.repo + "/.h5i/env.yaml", "profiles:\n  a:\n    " + body + "\n"); };
+  make_directories(u.repo + "/.h5i");
+  // A listener of the host's in a grant: whoever listens there acts outside.
+  make_directories(u.home + "/shared");
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  std::string path = u.home + "/shared/s";
+  REQUIRE(path.size() < sizeof at.sun_path);
+  path.copy(at.sun_path, path.size());
+  UniqueFd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(bind(listener.get(), reinterpret_cast<sockaddr*>(&at), sizeof at) == 0);
+  REQUIRE(listen(listener.get(), 1) == 0);
+  profile("fs: { read: [/usr, ~/shared] }");
+  CHECK(u.refusal({"box", "create", "--name", "x", "--profile", "a", "--isolation", "process"}) == "policy.granted-socket");
+  listener.reset();
+  unlink(path.c_str());
+  CHECK(u.run({"box", "create", "--name", "x", "--profile", "a", "--isolation", "process"}).status == 0);  // the control
+  // What a file denies, a tier without a view cannot hide.
+  profile("fs: { deny: [$WORK/.env] }");
+  CHECK(u.refusal({"box", "create", "--name", "y", "--profile", "a", "--isolation", "workspace"}) == "policy.field-unenforceable");
+  CHECK(u.refusal({"box", "create", "--name", "y", "--profile", "a", "--isolation", "container"}, "", 125) == "tier.not-installed");
+  u.more_env = {"H5I_DEFAULT_ISOLATION=container"};
+  CHECK(u.refusal({"box", "create", "--name", "y", "--profile", "a"}, "", 125) == "tier.not-installed");
+  u.more_env = {};
+  // Nobody is there yet to hand over a secret or to answer for a credential: said before anything runs.
+  for (const char* body : {"secrets: { K: { source: 'env:H5I_SECRET_K', inject: file } }",
+                           "auth: [ { host: api.example.org, credential: 'env:T', base_url_var: U, token_var: V } ]"}) {
+    INFO(body);
+    profile(body);
+    std::string name = body[0] == 's' ? "secret" : "auth";
+    u.create(name, {"--profile", "a"});
+    Ran r = u.run({"box", "run", name, "--", "sh", "-c", "echo ran"});
+    INFO(r.err);
+    CHECK(r.status == 125);
+    CHECK(r.out.empty());
+    CHECK(is_refusal(r.err, "broker.absent"));
+  }
+}
+
+TEST_CASE("a bare repository gives boxes, but neither changes nor a place to apply to") {
+  User u;
+  git(u.repo, {"clone", "-q", "--bare", u.repo, u.home + "/bare"});
+  CHECK(u.refusal({"box", "create", "--name", "x", "--isolation", "workspace", "--with-changes"}, u.home + "/bare") == "git.bare");
+  u.create("x", {}, u.home + "/bare");
+  write_file(u.home + "/bare/h5i/boxes/human/x/work/new.txt", "new\n");
+  CHECK(u.refusal({"box", "apply", "x", "--yes"}, u.home + "/bare") == "git.bare");
 }
 
 TEST_CASE("a repository whose format cannot be read is refused") {

@@ -1,10 +1,14 @@
 // diff, compare, propose, export: how work is looked at and how it leaves.
 #include <fcntl.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
+#include <thread>
 
+#include "core/base/unique_fd.hpp"
 #include "tests/cli_repo/fixture.hpp"
 
 using namespace h5i;
@@ -186,6 +190,29 @@ TEST_CASE("each refusal of the gate has three lines, its id and status 1") {
     CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 3);
     CHECK(u.refusal({"box", "propose", name}) == row.id);
   }
+}
+
+TEST_CASE("a file that is written to while propose reads it fails the whole proposal, in three lines") {
+  User u;
+  u.create("fix");
+  write_file(u.work("fix") + "/quiet.txt", "quiet\n");
+  std::string path = u.work("fix") + "/growing.bin";
+  write_file(path, std::string(32 << 20, 'x'));
+  std::string branch = git(u.repo, {"rev-parse", "h5i/box/human/fix"});
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    UniqueFd f(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    for (size_t i = 0; !stop && f; i++) {
+      (void)!pwrite(f.get(), i % 2 ? "a" : "b", 1, static_cast<off_t>(i % (32 << 20)));
+      usleep(200);
+    }
+  });
+  std::string id = u.refusal({"box", "propose", "fix"});
+  stop = true;
+  writer.join();
+  CHECK(id == "gate.changed-while-read");
+  CHECK(git(u.repo, {"rev-parse", "h5i/box/human/fix"}) == branch);
+  CHECK(u.json({"box", "propose", "fix"})["changes"].integer() == 2);  // the control: at rest it passes
 }
 
 TEST_CASE("a .git that somebody wrote outside the box is never read") {

@@ -625,6 +625,33 @@ TEST_CASE("refused: a file that changes or vanishes between the look and the cop
   CHECK_FALSE(store(f.work, s, f.base, r));
 }
 
+TEST_CASE("refused by their own names: what vanished, what was written to, and what became a link while the tree was read") {
+  Fixture f;
+  write_file(f.at("d/one.txt"), "one\n");
+  write_file(f.at("e.txt"), "two\n");
+  write_file(f.scratch.path + "/outside/one.txt", "one\n");
+  // The scan asks for each file whether it is known, just before it reads it: there the box acts.
+  auto at_the_look = [](const std::string& file, const std::function<void()>& act) {
+    return [file, act](ScanOptions& o) {
+      o.known = [file, act](const std::string& path, const struct stat&) -> std::optional<git::Oid> {
+        if (path == file) act();
+        return std::nullopt;
+      };
+    };
+  };
+  f.refuses(Errc::GATE_CHANGED, "e.txt", at_the_look("e.txt", [&] { write_file(f.at("e.txt"), "longer than it was\n"); }));
+  f.refuses(Errc::GATE_VANISHED, "e.txt", at_the_look("e.txt", [&] { unlink(f.at("e.txt").c_str()); }));
+  write_file(f.at("e.txt"), "two\n");
+  f.refuses(Errc::GATE_SYMLINK_PARENT, "d/one.txt", at_the_look("e.txt", [&] {
+              rename(f.at("d").c_str(), (f.scratch.path + "/aside").c_str());
+              (void)!symlink((f.scratch.path + "/outside").c_str(), f.at("d").c_str());
+            }));
+  // The control: nothing moves, nothing is refused.
+  unlink(f.at("d").c_str());
+  rename((f.scratch.path + "/aside").c_str(), f.at("d").c_str());
+  CHECK(f.scan_with(at_the_look("e.txt", [] {})).violations.empty());
+}
+
 TEST_CASE("a directory that is swapped for a link while the tree is read never leads outside") {
   Fixture f;
   write_file(f.scratch.path + "/outside/secret.txt", "SECRET");
