@@ -3,7 +3,8 @@
 // on the way of every run and links none of the libraries that this takes.
 //
 // Descriptors: 3 the spawner's socket, 4 the user namespace that owns the box's network, 5 that network. One packet is one
-// JSON object. Asked: {"do":"begin","egress":h5i.egress/1,"uplink":"none"|"observed"|"slirp4netns","host_loopback":bool},
+// JSON object. Asked: {"do":"begin","egress":h5i.egress/1,"uplink":"none"|"observed"|"any"|"slirp4netns"|"pasta",
+// "host_loopback":bool},
 // {"do":"replace","egress":...}, {"do":"end"}. Answered: {"error":id,"what":text,"evidence":text}, or what was asked for.
 #include <fcntl.h>
 #include <poll.h>
@@ -45,16 +46,20 @@ class Network {
     host_loopback_ = asked["host_loopback"].boolean();
     H5I_TRY(check_gateway(egress_, host_loopback_));
     std::string uplink = asked["uplink"].string();
-    if (uplink != "none" && uplink != "observed" && uplink != "slirp4netns") return make_error(Errc::INVALID, "no such uplink", uplink);
+    std::optional<UplinkSearch> search;
+    if (uplink == "any" || uplink == "slirp4netns" || uplink == "pasta") search.emplace(uplink);
+    else if (uplink != "none" && uplink != "observed") return make_error(Errc::INVALID, "no such uplink", uplink);
     Opened opened = H5I_TRY(open_inside(namespaces_, {.netfilter = 3, .tun = uplink == "observed"}));
     H5I_TRY(apply(opened.netfilter[0], ruleset_of(egress_), Change::CREATE));
     H5I_TRY(confirm(opened.netfilter[1], ruleset_of(egress_)));
     log_.emplace(H5I_TRY(PacketLog::listen(std::move(opened.netfilter[2]), egress_.log_group)));
     if (opened.tun) far_.emplace(std::move(opened.tun));
-    if (uplink == "slirp4netns")
-      uplink_.emplace(H5I_TRY(Uplink::start(namespaces_, {.ipv6 = any_v6(egress_), .host_loopback = host_loopback_})));
-    if (uplink_ && any_v6(egress_)) (void)H5I_TRY(open_inside(namespaces_, {.ipv6 = true}));
-    return Json(json::Object{{"begun", true}, {"rules", sha256_hex(ruleset_of(egress_).to_text())}, {"uplink", uplink_ ? Json(uplink_->path()) : Json()}});
+    if (search) {
+      UplinkProgram program = H5I_TRY(search->found());
+      uplink_.emplace(H5I_TRY(Uplink::start(program, namespaces_, {.ipv6 = any_v6(egress_), .host_loopback = host_loopback_})));
+    }
+    if (uplink_ && !uplink_->program().pasta && any_v6(egress_)) (void)H5I_TRY(open_inside(namespaces_, {.ipv6 = true}));
+    return Json(json::Object{{"begun", true}, {"rules", sha256_hex(ruleset_of(egress_).to_text())}, {"uplink", uplink_ ? Json(uplink_->program().path) : Json()}});
   }
 
   // Counters of rules that stay begin anew: what they counted is kept here.
@@ -90,7 +95,7 @@ class Network {
     out["lost"] = refused_.lost() || failed_log_;
     out["unreadable"] = refused_.unreadable();
     if (far_) out["arrived"] = told(far_->seen());
-    if (uplink_) out["uplink"] = json::Object{{"path", uplink_->path()}, {"ended", uplink_ended_}};
+    if (uplink_) out["uplink"] = json::Object{{"path", uplink_->program().path}, {"version", uplink_->program().version}, {"ended", uplink_ended_}};
     return out;
   }
 
@@ -108,7 +113,10 @@ class Network {
   void seen() {
     if (far_) far_->read(realtime_ns());
   }
-  void uplink_left() { uplink_ended_ = true; }
+  void uplink_left() {
+    uplink_ended_ = true;
+    uplink_->left();
+  }
 
  private:
   struct Counted {

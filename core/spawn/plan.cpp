@@ -360,7 +360,8 @@ Result<NetworkSpec> network_spec(const Json& v, bool canary) {
   if (!n.egress.is_object()) return bad("network.egress", "an object is expected");
   n.uplink = H5I_TRY(f.text("uplink", 32));
   // A canary proves the rules and reaches nobody; a workload's packets are nobody's to answer but the world's.
-  if (n.uplink != "none" && n.uplink != (canary ? "observed" : "slirp4netns")) return bad("network.uplink", "no uplink of a " + std::string(canary ? "canary: " : "workload: ") + printable(n.uplink));
+  bool fits = canary ? n.uplink == "observed" : n.uplink == "any" || n.uplink == "slirp4netns" || n.uplink == "pasta";
+  if (n.uplink != "none" && !fits) return bad("network.uplink", "no uplink of a " + std::string(canary ? "canary: " : "workload: ") + printable(n.uplink));
   n.host_loopback = H5I_TRY(f.flag("host_loopback"));
   H5I_TRY(f.finish());
   return n;

@@ -57,7 +57,7 @@ struct SeccompSpec {
 // The box's own network behind packet rules; h5i-net reads `egress` strictly.
 struct NetworkSpec {
   Json egress;         // h5i.egress/1
-  std::string uplink;  // "none", "slirp4netns"; for a canary "none", "observed"
+  std::string uplink;  // "none", "any", "slirp4netns", "pasta"; for a canary "none", "observed"
   bool host_loopback = false;
 };
 

@@ -64,7 +64,7 @@ json::Value network(const Request& request) {
     egress["allow"].push(Object{{"id", "host-loopback"}, {"about", "net.loopback"}, {"protocol", "tcp"}, {"addresses", json::Array{kGateway}}, {"ports", std::move(ports)}});
   }
   bool out = !egress["allow"].array().empty();
-  return Object{{"egress", std::move(egress)}, {"uplink", out ? "slirp4netns" : "none"}, {"host_loopback", !request.loopback.empty()}};
+  return Object{{"egress", std::move(egress)}, {"uplink", out ? "any" : "none"}, {"host_loopback", !request.loopback.empty()}};
 }
 
 }  // namespace

@@ -313,14 +313,55 @@ Component tried(const char* id, const Answer& answer, std::string evidence) {
   return c;
 }
 
-// What carries packets out. Without one the tier still holds a box that may reach nothing.
-Component uplink() {
-  constexpr const char* kProgram = "/usr/bin/slirp4netns";
-  Component c{"uplink", access(kProgram, X_OK) == 0, kProgram, "", false};
-  if (!c.ok) {
-    c.evidence = "no slirp4netns (the package of that name): a profile with egress rules is refused";
-    c.reason = "tier.probe.missing";
+// What a program says when it is asked, at most one buffer of it; "" when it is not there.
+std::string says(const std::string& program, const char* option) {
+  int p[2];
+  if (access(program.c_str(), X_OK) != 0 || pipe2(p, O_CLOEXEC) != 0) return "";
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(kChildSeconds);
+    dup2(p[1], 1);
+    dup2(p[1], 2);
+    signal(SIGPIPE, SIG_DFL);
+    char* argv[] = {const_cast<char*>(program.c_str()), const_cast<char*>(option), nullptr};
+    char* env[] = {nullptr};
+    execve(program.c_str(), argv, env);
+    _exit(127);
   }
+  close(p[1]);
+  std::string out;
+  char buffer[4096];
+  for (ssize_t n; out.size() < 32768 && (n = read(p[0], buffer, sizeof buffer)) > 0;) out.append(buffer, static_cast<size_t>(n));
+  close(p[0]);
+  while (child > 0 && waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return out;
+}
+
+// What would carry packets out, as h5i-net chooses it; its own look at what is there is the one that counts. Without one the tier
+// still holds a box that may reach nothing.
+Component uplink() {
+  Component c{"uplink", false, {}, "", false};
+  for (const char* name : {"slirp4netns", "pasta"})
+    for (const char* folder : {"/usr/bin/", "/usr/local/bin/"}) {
+      std::string path = std::string(folder) + name, version = says(path, "--version");
+      version = version.substr(0, version.find('\n'));
+      if (version.empty()) continue;
+      bool recent;
+      if (name[0] == 's') {
+        int major = 0, minor = 0;
+        recent = sscanf(version.c_str(), "slirp4netns version %d.%d", &major, &minor) == 2 && (major > 1 || (major == 1 && minor >= 1));
+      } else {
+        std::string help = says(path, "--help");
+        recent = help.find("--tcp-ns") != std::string::npos && help.find("--no-netns-quit") != std::string::npos && help.find("--runas") != std::string::npos;
+      }
+      c.evidence = path + ": " + version + (recent ? "" : ", which is too old");
+      c.ok = recent;
+      if (recent) return c;
+    }
+  c.reason = "tier.probe.missing";
+  if (c.evidence.empty()) c.evidence = "neither slirp4netns nor pasta (the packages slirp4netns and passt)";
+  c.evidence += ": a profile with egress rules is refused";
   return c;
 }
 

@@ -1,6 +1,8 @@
 // A box's own network behind packet rules, as h5i-net holds it from outside.
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 
 #include "core/nft/uplink.hpp"
@@ -19,6 +21,7 @@ Json network(const char* uplink, const std::string& addresses, const std::string
   n["egress"] = *json::parse(R"({"schema":"h5i.egress/1","log_group":5,"allow":[{"id":")" + id + R"(","about":"it","protocol":"tcp","addresses":[)" + addresses + "],\"ports\":[" + ports + "]}]}");
   return n;
 }
+constexpr const char* kUplinks[] = {"slirp4netns", "pasta"};
 const char* kTwo = R"("203.0.113.7","2001:db8:1::7")";
 
 // An interface of one's own: where the device is root's alone, an ordinary user has none.
@@ -29,12 +32,17 @@ bool no_tun(const Checks& k) {
   fflush(stdout);
   return true;
 }
-bool no_uplink() {
-  if (nft::find_uplink()) return false;
-  printf("SKIP: spawn.uplink: no slirp4netns here\n");
+// Those of the two that are here; each is held to the same.
+std::vector<nft::UplinkProgram> uplinks() {
+  std::vector<nft::UplinkProgram> out;
+  for (const char* name : kUplinks) {
+    if (auto found = nft::UplinkSearch(name).found()) out.push_back(*found);
+    else printf("SKIP: spawn.uplink: no %s here\n", name);
+  }
   fflush(stdout);
-  return true;
+  return out;
 }
+const char* name_of(const nft::UplinkProgram& p) { return kUplinks[p.pasta ? 1 : 0]; }
 
 uint64_t packets_to(const Json& list, const std::string& to) {
   for (const Json& e : list.array())
@@ -85,6 +93,18 @@ int processes_named(const std::string& name) {
   return n;
 }
 
+// Of all boxes on this machine: a run of another test beside this one would be counted too.
+int processes_of_networks() { return processes_named("slirp4netns") + processes_named("pasta") + processes_named("h5i-net"); }
+
+pid_t child_named(const std::string& name, pid_t of) {
+  for (const auto& [pid, parent] : spawn::process_parents()) {
+    if (parent != of) continue;
+    auto words = os::read_file("/proc/" + std::to_string(pid) + "/cmdline", 4096);
+    if (words && words->substr(0, words->find('\0')) == name) return pid;
+  }
+  return -1;
+}
+
 }  // namespace
 
 KERNEL_TEST("what a box's rules name passes them and nothing else does, in both families, seen from outside", "[spawn][network]") {
@@ -132,35 +152,144 @@ KERNEL_TEST("refused destinations are counted, sixty-four by name and the others
   KCHECK_SAYS(named + static_cast<uint64_t>(report["refused_others"].integer()) == static_cast<uint64_t>(report["refused_packets"].integer()), text);
 }
 
-KERNEL_TEST("the way out carries what the rules name and is gone with the box", "[spawn][network]") {
-  if (no_tun(k) || no_uplink()) return;
-  Listener host, other;
-  Json p = confined_plan(k);
-  p["network"] = network("slirp4netns", "\"192.0.2.2\"", "\"" + host.port() + "\"", "host-loopback");
-  p["network"]["host_loopback"] = true;
-  int before = processes_named("slirp4netns") + processes_named("h5i-net");
-  set_shell(p, dial("192.0.2.2", host.port()) + dial("192.0.2.2", other.port()) + dial("192.0.2.3", "53"));
-  Session s;
-  Outcome o = s.run(p, [&](Session&, pid_t) { KCHECK(processes_named("slirp4netns") + processes_named("h5i-net") == before + 2); });
-  KCHECK_SAYS(o.ok() && o.output == "hello\nrefused\nrefused\n", o.text());
-  auto report = json::parse(o.result.network);
-  KREQUIRE(report);
-  std::string text = o.result.network;
-  KCHECK_SAYS((*report)["allowed"].array()[0]["packets"].integer() >= 3, text);
-  KCHECK_SAYS(packets_to((*report)["refused"], "tcp 192.0.2.2:" + other.port()) >= 1 && packets_to((*report)["refused"], "tcp 192.0.2.3:53") >= 1, text);
-  KCHECK_SAYS((*report)["uplink"]["path"].string() == *nft::find_uplink() && !(*report)["uplink"]["ended"].boolean(), text);
-  KCHECK(processes_named("slirp4netns") + processes_named("h5i-net") == before);
-  // No other rule may cover where the host's loopback answers, however wide it is meant.
-  Json wide = p;
-  wide["network"] = network("slirp4netns", "\"192.0.0.0-192.255.255.255\"", "\"" + other.port() + "\"");
-  wide["network"]["host_loopback"] = true;
-  Outcome refused = Session().run(wide);
-  KCHECK_SAYS(refused.refused.find("host's loopback answers") != std::string::npos && refused.output.empty(), refused.text());
-  // The control: without host_loopback the gateway is closed whatever the rules name.
-  p["network"]["host_loopback"] = false;
-  set_shell(p, dial("192.0.2.2", host.port()));
-  Outcome closed = Session().run(p);
-  KCHECK_SAYS(closed.ok() && closed.output == "refused\n", closed.text());
+KERNEL_TEST("the way out carries what the rules name and is gone with the box, whichever program it is", "[spawn][network]") {
+  if (no_tun(k)) return;
+  for (const nft::UplinkProgram& way : uplinks()) {
+    const char* name = name_of(way);
+    Listener host, other;
+    Json p = confined_plan(k);
+    p["network"] = network(name, "\"192.0.2.2\"", "\"" + host.port() + "\"", "host-loopback");
+    p["network"]["host_loopback"] = true;
+    // The box's own loopback is not the host's, though nothing refuses it: nobody listens there.
+    set_shell(p, dial("192.0.2.2", host.port()) + dial("192.0.2.2", other.port()) + dial("192.0.2.3", "53") + dial("127.0.0.1", host.port()) + dial("::1", host.port()));
+    int before = processes_of_networks();
+    Session s;
+    Outcome o = s.run(p, [&](Session&, pid_t) {
+      KCHECK(processes_named(name) == 1 && processes_of_networks() == before + (way.pasta ? 3 : 2));
+    });
+    KCHECK_SAYS(o.ok() && o.output == "hello\nrefused\nrefused\nrefused\nrefused\n", name + (": " + o.text()));
+    auto report = json::parse(o.result.network);
+    KREQUIRE(report);
+    std::string text = o.result.network;
+    KCHECK_SAYS((*report)["allowed"].array()[0]["packets"].integer() >= 3, text);
+    KCHECK_SAYS(packets_to((*report)["refused"], "tcp 192.0.2.2:" + other.port()) >= 1 && packets_to((*report)["refused"], "tcp 192.0.2.3:53") >= 1, text);
+    const Json& told = (*report)["uplink"];
+    KCHECK_SAYS(told["path"].string() == way.path && told["version"].string() == way.version && !way.version.empty() && !told["ended"].boolean(), text);
+    KCHECK(processes_of_networks() == before);
+    // No other rule may cover where the host's loopback answers, however wide it is meant.
+    Json wide = p;
+    wide["network"] = network(name, "\"192.0.0.0-192.255.255.255\"", "\"" + other.port() + "\"");
+    wide["network"]["host_loopback"] = true;
+    Outcome refused = Session().run(wide);
+    KCHECK_SAYS(refused.refused.find("host's loopback answers") != std::string::npos && refused.output.empty(), refused.text());
+    // The control: without host_loopback the gateway is closed whatever the rules name.
+    p["network"]["host_loopback"] = false;
+    set_shell(p, dial("192.0.2.2", host.port()));
+    Outcome closed = Session().run(p);
+    KCHECK_SAYS(closed.ok() && closed.output == "refused\n", closed.text());
+  }
+}
+
+KERNEL_TEST("no port of a box's answers on the host, whichever program is its way out", "[spawn][network]") {
+  if (no_tun(k)) return;
+  for (const nft::UplinkProgram& way : uplinks()) {
+    Json p = confined_plan(k);
+    p["network"] = network(name_of(way), kTwo, "\"443\"");
+    // The box listens at a port that is free on the host and none of those that the kernel gives out, says which, and waits while
+    // the host tries it.
+    set_command(p, {"/usr/bin/python3", "-c",
+                    "import socket,sys\ns=socket.socket(); s.bind(('0.0.0.0'," + std::to_string(20000 + getpid() % 5000) + ")); s.listen(4); s.settimeout(3)\n"
+                    "c=socket.create_connection(('127.0.0.1',s.getsockname()[1])); a=s.accept()[0]\n"  // its own does reach it
+                    "print(s.getsockname()[1]); sys.stdout.flush()\n"
+                    "try: s.accept(); print('reached')\nexcept TimeoutError: print('nobody came')"});
+    Session s;
+    Outcome o;
+    auto waiting = s.start(p, o);
+    KREQUIRE(waiting && waiting->gate.wait_ready(10000) && waiting->gate.go());
+    std::string line;
+    for (char c; read(waiting->output.get(), &c, 1) == 1 && c != '\n';) line += c;
+    int errors = 0;
+    for (int i = 0; i < 20; i++, usleep(100'000)) {  // twice as long as pasta takes between two looks for new ports
+      UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      sockaddr_in a{};
+      a.sin_family = AF_INET;
+      a.sin_port = htons(static_cast<uint16_t>(atoi(line.c_str())));
+      a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      errors += connect(fd.get(), reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 && errno == ECONNREFUSED;
+    }
+    s.collect(o, waiting->handle, waiting->output.get());
+    KCHECK_SAYS(errors == 20 && o.ok() && o.output == "nobody came\n", name_of(way) + (" port " + line + ", refused " + std::to_string(errors) + ": " + o.text()));
+  }
+}
+
+KERNEL_TEST("the way out ends with h5i-net, and with whoever holds it", "[spawn][network]") {
+  if (no_tun(k)) return;
+  for (const nft::UplinkProgram& way : uplinks())
+    for (bool all : {false, true}) {
+      Json p = confined_plan(k);
+      p["network"] = network(name_of(way), kTwo, "\"443\"");
+      set_shell(p, "sleep 2");
+      int before = processes_of_networks();
+      Session s;
+      Outcome o;
+      auto waiting = s.start(p, o);
+      KREQUIRE(waiting && waiting->gate.wait_ready(10000) && waiting->gate.go());
+      // h5i-net is the spawner's child; for pasta there is a child of it between the two.
+      pid_t net = child_named("h5i-net", s.pid), holder = way.pasta ? child_named("h5i-net", net) : child_named(name_of(way), net);
+      KREQUIRE(net > 0 && holder > 0);
+      kill(all ? net : holder, SIGKILL);
+      int left = -1, expected = all ? 0 : 1;
+      for (int i = 0; i < 100 && left != expected; i++, usleep(10'000)) left = processes_of_networks() - before;
+      KCHECK_SAYS(left == expected, name_of(way) + (": " + std::to_string(left)));
+      s.collect(o, waiting->handle, waiting->output.get());
+      auto report = json::parse(o.result.network);
+      KCHECK_SAYS(all ? o.result.network.empty() : report && (*report)["uplink"]["ended"].boolean(), o.result.network);
+    }
+}
+
+// In a mount namespace of one's own, where other programs stand at the two paths.
+KERNEL_TEST("a way out that is not there, is old, or does not confine itself is none, and each is named", "[spawn][network]") {
+  if (!k.root() || no_tun(k) || uplinks().size() < 2) return;
+  KREQUIRE(unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
+  auto stand_in = [&](const char* path, const std::string& text) {
+    if (text.empty()) return mount("/dev/null", path, nullptr, MS_BIND, nullptr) == 0;  // no regular file
+    std::string file = k.dir() + "/" + std::to_string(text.size());
+    auto program = os::read_file(build_dir() + "/tests/spawn/stand_in", 64 << 20);
+    if (!program) return false;
+    *program += "SAYS:" + text;
+    UniqueFd fd(open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755));
+    if (write(fd.get(), program->data(), program->size()) != static_cast<ssize_t>(program->size())) return false;
+    fd.reset();
+    return mount(file.c_str(), path, nullptr, MS_BIND, nullptr) == 0;
+  };
+  auto run = [&](const char* uplink) {
+    Json p = confined_plan(k);
+    p["network"] = network(uplink, kTwo, "\"443\"");
+    set_shell(p, "echo ran");
+    return Session().run(p);
+  };
+  auto path_of = [](const Outcome& o) {
+    auto report = json::parse(o.result.network);
+    return report ? (*report)["uplink"]["path"].string() : o.text();
+  };
+  const std::string old = "slirp4netns version 1.0.99", deaf = "pasta unknown version, without --tcp-ns and --udp-ns";
+  const char *slirp = "/usr/bin/slirp4netns", *pasta = "/usr/bin/passt";  // what /usr/bin/pasta is a link to
+  // The control: the first of the two.
+  KCHECK_SAYS(path_of(run("any")) == slirp, path_of(run("any")));
+  KREQUIRE(stand_in(slirp, old));
+  Outcome o = run("slirp4netns");
+  KCHECK_SAYS(o.refused.find("slirp4netns (/usr/bin/slirp4netns says 'slirp4netns version 1.0.99': 1.1.0 is needed)") != std::string::npos && o.output.empty(), o.text());
+  KCHECK_SAYS(path_of(run("any")) == "/usr/bin/pasta", path_of(run("any")));
+  KREQUIRE(stand_in(pasta, deaf));
+  o = run("any");
+  KCHECK_SAYS(o.refused.find("1.0.99") != std::string::npos && o.refused.find("pasta (/usr/bin/pasta says") != std::string::npos && o.refused.find("it has no --") != std::string::npos && o.output.empty(), o.text());
+  KREQUIRE(stand_in(slirp, "") && stand_in(pasta, ""));
+  o = run("any");
+  KCHECK_SAYS(o.refused.find("missing: slirp4netns (the package slirp4netns), pasta (the package passt)") != std::string::npos && o.output.empty(), o.text());
+  // New enough and ready at once, but as free as it was started.
+  KREQUIRE(umount2(slirp, MNT_DETACH) == 0 && stand_in(slirp, "slirp4netns version 9.0.0"));
+  o = run("slirp4netns");
+  KCHECK_SAYS(o.refused.find("without a system-call filter of its own") != std::string::npos && o.output.empty(), o.text());
 }
 
 KERNEL_TEST("a network that cannot be had is no box", "[spawn][network]") {
@@ -175,9 +304,11 @@ KERNEL_TEST("a network that cannot be had is no box", "[spawn][network]") {
   p["network"] = network("observed", kTwo, "\"443\"");
   KCHECK(Session().run(p).refused.find("network.uplink") != std::string::npos);
   Json canary = confined_plan(k);
-  canary["network"] = network("slirp4netns", kTwo, "\"443\"");
-  set_acts(canary, {{"ids"}});
-  KCHECK(Session().canary(canary).refused.find("network.uplink") != std::string::npos);
+  for (const char* uplink : {"slirp4netns", "pasta", "any"}) {
+    canary["network"] = network(uplink, kTwo, "\"443\"");
+    set_acts(canary, {{"ids"}});
+    KCHECK(Session().canary(canary).refused.find("network.uplink") != std::string::npos);
+  }
   p["network"] = network("none", kTwo, "\"443\"");
   p["nested_user"] = false;
   KCHECK(Session().run(p).refused.find("nested_user") != std::string::npos);
@@ -189,21 +320,23 @@ KERNEL_TEST("a network that cannot be had is no box", "[spawn][network]") {
 }
 
 KERNEL_TEST("nothing of a box's network outlives a spawner that was killed", "[spawn][network]") {
-  if (no_tun(k) || no_uplink()) return;
-  Json p = confined_plan(k);
-  p["network"] = network("slirp4netns", kTwo, "\"443\"");
-  set_shell(p, "sleep 60");
-  int before = processes_named("slirp4netns") + processes_named("h5i-net");
-  Session s;
-  Outcome o;
-  auto waiting = s.start(p, o);
-  KCHECK_SAYS(waiting.has_value(), o.text());
-  KREQUIRE(waiting);
-  KCHECK(processes_named("slirp4netns") + processes_named("h5i-net") == before + 2);
-  kill(s.pid, SIGKILL);
-  waitpid(s.pid, nullptr, 0);
-  s.pid = 0;
-  int left = 1;
-  for (int i = 0; i < 300 && left > 0; i++, usleep(10000)) left = processes_named("slirp4netns") + processes_named("h5i-net") - before;
-  KCHECK(left == 0);
+  if (no_tun(k)) return;
+  for (const nft::UplinkProgram& way : uplinks()) {
+    Json p = confined_plan(k);
+    p["network"] = network(name_of(way), kTwo, "\"443\"");
+    set_shell(p, "sleep 60");
+    int before = processes_of_networks();
+    Session s;
+    Outcome o;
+    auto waiting = s.start(p, o);
+    KCHECK_SAYS(waiting.has_value(), o.text());
+    KREQUIRE(waiting);
+    KCHECK(processes_of_networks() == before + (way.pasta ? 3 : 2));
+    kill(s.pid, SIGKILL);
+    waitpid(s.pid, nullptr, 0);
+    s.pid = 0;
+    int left = 1;
+    for (int i = 0; i < 300 && left > 0; i++, usleep(10000)) left = processes_of_networks() - before;
+    KCHECK(left == 0);
+  }
 }

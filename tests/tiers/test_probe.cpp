@@ -11,6 +11,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/nft/uplink.hpp"
 #include "probe.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/kernel_test.hpp"
@@ -77,6 +78,27 @@ KERNEL_TEST("a covered /proc, as in a container, is found out by trying", "[tier
   KCHECK(pid != nullptr && !pid->ok);
   const auto* user = find(components, "user-namespace");
   KCHECK(user != nullptr && user->ok);  // control: the rest is as before
+}
+
+KERNEL_TEST("the way out that is said is the one that h5i-net takes, with its version", "[tiers][probe]") {
+  auto components = confined::probe_components(confined::read_facts(), k.root(), confined::kSupervised);
+  const auto* uplink = find(components, "uplink");
+  KREQUIRE(uplink != nullptr && !uplink->required);
+  auto taken = nft::UplinkSearch("any").found();
+  if (taken) KCHECK_SAYS(uplink->ok && uplink->evidence == taken->path + ": " + taken->version, uplink->evidence);
+  else KCHECK_SAYS(!uplink->ok && uplink->evidence.find("slirp4netns") != std::string::npos, uplink->evidence);
+  if (!k.root() || !taken) return;
+  // Without the first the other is said, without both neither; where others stand is this test's own.
+  KREQUIRE(unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
+  for (const char* program : {"/usr/bin/slirp4netns", "/usr/bin/passt"}) {
+    if (access(program, X_OK) != 0) continue;
+    KREQUIRE(mount("/dev/null", program, nullptr, MS_BIND, nullptr) == 0);
+    taken = nft::UplinkSearch("any").found();
+    components = confined::probe_components(confined::read_facts(), true, confined::kSupervised);
+    uplink = find(components, "uplink");
+    KCHECK_SAYS(uplink->ok == static_cast<bool>(taken) && (!taken || uplink->evidence == taken->path + ": " + taken->version), uplink->evidence);
+  }
+  KCHECK_SAYS(!uplink->ok && uplink->evidence.find("neither slirp4netns nor pasta") == 0, uplink->evidence);
 }
 
 TEST_CASE("the cgroup is no condition, but is said", "[tiers][probe]") {
