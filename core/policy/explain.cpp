@@ -36,7 +36,7 @@ std::string shown(std::string_view field, const Json& v) {
 // The core itself checks or does these, whatever the tier.
 bool held_by_core(std::string_view field) {
   return field == "isolation" || field == "tools" || field == "env.pass" || field == "env.set" || field == "env.dangerous" ||
-         field == "audit.capture" || field == "container.image" || field == "browser.deny" || field == "command_extractors";
+         field == "audit.capture" || field == "command_extractors";
 }
 
 }  // namespace

@@ -98,9 +98,9 @@ struct Unheld {
 // Sets the tier, runs the refusals that depend on it, computes the digest. Refuses:
 //   policy.egress-unenforceable  egress rules without the claim net.egress
 //   policy.limit-unenforceable   a limit that the profile itself names and the tier cannot hold (mem, procs, cpu, wall,
-//                                fsize, output; disk, inodes, cpus and net.loopback may be declared instead)
-//   policy.field-unenforceable   another field that the tier must hold: fs.*, net.mode, net.unix, env.*; at a tier that
-//                                confines nothing only an fs.deny that a file names
+//                                fsize, output; disk, inodes, cpus, net.loopback, container.image and browser.deny may be declared instead)
+//   policy.field-unenforceable   another field that the tier must hold: fs.*, net.mode, net.unix, env.*; --image where the tier
+//                                takes none; at a tier that confines nothing besides that only an fs.deny that a file names
 //   policy.isolation             the profile names another tier
 //   policy.above-ceiling         host policy does not allow the tier
 Result<Resolved> with_tier(Resolved resolved, const TierFacts& facts);

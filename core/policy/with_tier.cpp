@@ -9,7 +9,7 @@ namespace {
 // At a confining tier these may be declared as not held; every other field is a refusal.
 bool may_be_declared(std::string_view field) {
   return field == "resources.disk" || field == "resources.inodes" || field == "resources.cpus" || field == "net.loopback" ||
-         field == "env.pass" || field == "env.set" || field == "audit.capture";
+         field == "env.pass" || field == "env.set" || field == "container.image" || field == "browser.deny";
 }
 
 // Does the document say anything in this field that somebody has to hold?
@@ -24,6 +24,8 @@ bool asks(const Json& profile, std::string_view field) {
   if (field == "net.loopback") return !net["loopback"].array().empty();
   if (field == "env.pass") return true;
   if (field == "env.set") return !env["set"].object().empty();
+  if (field == "container.image") return profile.object().contains("container");
+  if (field == "browser.deny") return !profile["browser"]["deny"].array().empty();
   if (field.substr(0, 10) == "resources.") return profile["resources"].object().contains(field.substr(10));
   return false;
 }
@@ -84,6 +86,8 @@ Result<Resolved> with_tier(Resolved r, const TierFacts& facts) {
     if (u.field == "net.egress")
       return make_error(Errc::POLICY_EGRESS_TIER, "tier " + tier + " does not enforce egress rules",
                         origin(r, "net.egress") + " has " + std::to_string(profile["net"]["egress"].array().size()) + " of them");
+    if (u.field == "container.image" && r.image_from == "flag")
+      return make_error(Errc::POLICY_FIELD_TIER, "tier " + tier + " takes no image", "--image " + r.image);
     // Named by a file, a denial is a request of its own; a tier without a view has nothing to take the path out of.
     if (!facts.confines && u.field == "fs.deny" && !origin(r, u.field).ends_with("(built-in)"))
       return make_error(Errc::POLICY_FIELD_TIER, "tier " + tier + " cannot hide what fs.deny names: it confines nothing",

@@ -37,6 +37,10 @@ json::Value seccomp(const Request& request) {
 void declare(const Request& request, const HostFacts& facts, std::vector<NotEnforced>& out) {
   out.push_back({"proc.tools", "first-program-only",
                  "tools limits the program that h5i starts; what that program starts is not limited"});
+  if (request.names_image)
+    out.push_back({"container.image", "no-image", "this tier shows the host's programs: the image that the profile names is not used"});
+  if (request.denies_browser_verbs)
+    out.push_back({"browser.deny", "no-browser-control", "nothing here stands between the box and a browser that it starts"});
   if (request.host_network) {
     out.push_back(
         {"net.host-loopback", "host-network", "net.mode host: services on the host's loopback are reachable"});

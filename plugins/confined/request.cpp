@@ -163,6 +163,8 @@ sdk::Result<Request> read_request(const json::Value& document, const TierKind& t
     return sdk::failure(H5I_E_POLICY_EGRESS_TIER,
                         "net.egress has rules, and the process tier has a network or none, nothing between");
   if (tier.network) H5I_SDK_TRY(read_network(document, out));
+  out.names_image = profile["container"]["image"].is_string();
+  out.denies_browser_verbs = !profile["browser"]["deny"].array().empty();
   for (const json::Value& port : net["loopback"].array()) out.loopback.push_back(static_cast<uint64_t>(port.integer()));
 
   H5I_SDK_TRY(read_resources(profile["resources"], out.resources));

@@ -41,6 +41,7 @@ struct Request {
   bool host_network = false;
   bool unix_sockets = false;
   std::vector<uint64_t> loopback;
+  bool names_image = false, denies_browser_verbs = false;
   // Of a tier with a network: h5i.egress/1, what the names of net.egress meant on the host, and lines for /etc/hosts.
   json::Value egress;
   std::string hosts;

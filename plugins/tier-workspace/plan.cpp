@@ -35,6 +35,9 @@ sdk::Result<json::Value> build_plan(const json::Value& request, const HostFacts&
       Object{{"field", "proc.tools"},
              {"reason", "first-program-only"},
              {"detail", "tools limits the program that h5i starts; what that program starts is not limited"}});
+  const bool image = profile["container"]["image"].is_string(), browser = !profile["browser"]["deny"].array().empty();
+  for (const char* field : {image ? "container.image" : nullptr, browser ? "browser.deny" : nullptr})
+    if (field) not_enforced.push_back(Object{{"field", field}, {"reason", "unconfined"}, {"detail", kNothingConfined}});
   if (!facts.namespaces)
     not_enforced.push_back(
         Object{{"field", "proc.kill-tree"},

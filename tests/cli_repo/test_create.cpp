@@ -110,6 +110,7 @@ TEST_CASE("what only a run, a probe or a host meets of a profile is refused in t
   profile("fs: { deny: [$WORK/.env] }");
   CHECK(u.refusal({"box", "create", "--name", "y", "--profile", "a", "--isolation", "workspace"}) == "policy.field-unenforceable");
   CHECK(u.refusal({"box", "create", "--name", "y", "--profile", "a", "--isolation", "container"}, "", 125) == "tier.not-installed");
+  CHECK(u.refusal({"box", "create", "--name", "y", "--isolation", "workspace", "--image", "registry.example/dev:1"}) == "policy.field-unenforceable");
   u.more_env = {"H5I_DEFAULT_ISOLATION=container"};
   CHECK(u.refusal({"box", "create", "--name", "y", "--profile", "a"}, "", 125) == "tier.not-installed");
   u.more_env = {};

@@ -506,6 +506,25 @@ TEST_CASE("a tier must hold what the profile asks, or it is refused by id") {
   CHECK(with_tier(*resolve(bare("default")), weak));
   refused(input(body("fs: { private: { a: cache } }")), weak, "policy.field-unenforceable", "fs.private");
 
+  // An image or a browser's verbs that nobody here has a use for are reported; an image of the command line is a request.
+  std::string both = body("browser: { deny: [cookies] }\n    container: { image: registry.example/dev:1 }");
+  for (const TierFacts& facts : {process(), workspace}) {
+    INFO(facts.tier.str());
+    REQUIRE(with_tier(*resolve(input(both)), facts));
+    std::set<std::string> said;
+    for (const Unheld& u : unheld_fields(resolve(input(both))->document, facts)) said.insert(u.field);
+    CHECK(said.count("container.image"));
+    CHECK(said.count("browser.deny"));
+    ResolveInput flag = bare("default");
+    flag.image = "registry.example/dev:1";
+    refused(flag, facts, "policy.field-unenforceable", "--image registry.example/dev:1");
+    TierFacts takes_one = facts;
+    takes_one.claims.insert("container.image");
+    CHECK(with_tier(*resolve(flag), takes_one));
+  }
+  for (const FieldLine& line : explain_fields(*resolve(input(both)), {"container.image", "browser.deny"}, {}))
+    if (line.field == "container.image" || line.field == "browser.deny") CHECK(line.state == "not enforced");
+
   // At workspace, which was chosen by name and confines nothing, what is not held is reported.
   auto w = with_tier(*resolve(bare("workspace")), workspace);
   REQUIRE(w);

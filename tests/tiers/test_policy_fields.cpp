@@ -287,13 +287,19 @@ KERNEL_TEST("what the process tier may declare instead is in not_enforced", "[ti
   box.profile()["net"]["loopback"] = json::Array{3000};
   Outcome o = box.shell("true");
   KCHECK_SAYS(o.ok(), o.text());
-  for (const char* field : {"resources.disk", "resources.inodes", "net.loopback", "proc.tools"})
+  for (const char* field : {"container.image", "browser.deny"}) KCHECK_SAYS(reason(box.plan, field).empty(), field);
+  box.profile()["container"]["image"] = "registry.example/dev:1";
+  box.profile()["browser"]["deny"] = json::Array{"cookies"};
+  o = box.shell("true");
+  KCHECK_SAYS(o.ok(), o.text());
+  for (const char* field :
+       {"resources.disk", "resources.inodes", "net.loopback", "proc.tools", "container.image", "browser.deny"})
     KCHECK_SAYS(!reason(box.plan, field).empty(), field);
   KCHECK(!box.plan["cgroup"].is_null() || !reason(box.plan, "resources.cpus").empty());
 }
 
-// The one list. tier-process: T tried above, D declared, C held by the core (test_run.cpp), R refused.
-// tier-workspace: D declared in every plan, C held by the core, R refused.
+// The one list. tier-process: T tried above, D declared, C held or refused by the core (test_run.cpp), R refused.
+// tier-workspace: D declared in every plan that has the field, C held or refused by the core, R refused.
 TEST_CASE("every field of a policy is tried, declared, refused, or the core's, at both tiers", "[tiers]") {
   struct Field {
     const char* name;
@@ -310,10 +316,26 @@ TEST_CASE("every field of a policy is tried, declared, refused, or the core's, a
       {"resources.disk", 'D', 'D'},   {"resources.inodes", 'D', 'D'},
       {"resources.output", 'C', 'C'}, {"env.pass", 'T', 'C'},
       {"env.set", 'T', 'C'},          {"tools", 'C', 'C'},
+      {"isolation", 'C', 'C'},        {"env.dangerous", 'C', 'C'},
+      {"secrets", 'C', 'C'},          {"command_extractors", 'C', 'C'},
+      {"auth", 'C', 'C'},             {"audit.capture", 'C', 'C'},
+      {"container.image", 'D', 'D'},  {"browser.deny", 'D', 'D'},
   };
+  // Every field of the schema is in the list.
+  std::string schema = read_file(std::string(getenv("H5I_SOURCE_DIR")) + "/core/policy/schema.cpp");
+  schema = schema.substr(schema.find("kFields = {"));
+  schema = schema.substr(0, schema.find("};"));
+  std::set<std::string> listed, of_the_schema;
+  for (const Field& field : kFields) listed.insert(field.name);
+  for (size_t at = schema.find('"'); at != std::string::npos;) {
+    size_t end = schema.find('"', at + 1);
+    of_the_schema.insert(schema.substr(at + 1, end - at - 1));
+    at = schema.find('"', end + 1);
+  }
+  CHECK(of_the_schema == listed);
   std::string text = read_file(std::string(getenv("H5I_SOURCE_DIR")) + "/tests/tiers/test_policy_fields.cpp");
   auto request = json::parse(
-      R"({"schema":"h5i.run/1","policy":{"profile":{"net":{}}},"ids":{"uid":1,"gid":1},"paths":{"work":"/w"}})");
+      R"({"schema":"h5i.run/1","policy":{"profile":{"net":{},"container":{"image":"i"},"browser":{"deny":["x"]}}},"ids":{"uid":1,"gid":1},"paths":{"work":"/w"}})");
   auto workspace = tier_workspace::build_plan(*request, {true});
   REQUIRE(workspace.ok());
   for (const Field& f : kFields) {
