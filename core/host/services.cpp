@@ -199,8 +199,14 @@ h5i_status fail(h5i_error* error, const Error& e) {
 }
 
 Error from_c(h5i_status status, const h5i_error& error) {
-  size_t n = std::min<size_t>(error.text_len, sizeof error.text);
-  Error e = make_error(errc_from_number(status), "the plugin refused", printable(std::string_view(error.text, n)));
+  if (error.text_len > sizeof error.text)
+    return make_error(Errc::PLUGIN_ABI_SIZE, "the plugin refused",
+                      "its error says " + std::to_string(error.text_len) + " bytes of text, has " + std::to_string(sizeof error.text));
+  Errc code = errc_from_number(status);
+  std::string text = printable(std::string_view(error.text, error.text_len));
+  if (code == Errc::INTERNAL && status != static_cast<h5i_status>(code))
+    text = "status " + std::to_string(status) + ", which this host does not know" + (text.empty() ? "" : ": " + text);
+  Error e = make_error(code, "the plugin refused", text);
   e.sys_errno = error.sys_errno;
   return e;
 }

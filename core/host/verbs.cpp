@@ -39,6 +39,7 @@ Result<void> send_result(Services& s, h5i_status status, const h5i_error& error,
   Json body = json::Object{{"schema", "h5i.result/1"}, {"status", status}, {"errno", 0}, {"text", ""}};
   if (status != H5I_OK) {
     Error e = from_c(status, error);
+    body["status"] = static_cast<int64_t>(e.code);
     body["errno"] = e.sys_errno;
     body["text"] = e.evidence;
   }

@@ -34,7 +34,9 @@ TEST_CASE("box probe tells apart available, impossible, refused, failed and not 
   p.scratch().add("crash-probe");
   p.scratch().add("garbage-probe");
   p.scratch().add("throw-probe");
-  std::string damaged = p.scratch().add("lying-status");
+  p.scratch().add("lying-status");
+  p.scratch().add("odd-status");
+  std::string damaged = p.scratch().add("other-id");
   write_file(damaged + ".so", "x");
   write_file(p.scratch().plugins() + "/tier-odd.plugin.yaml", "odd: true\n");
   Json doc = p.json({"box", "probe"}, 0);
@@ -46,7 +48,14 @@ TEST_CASE("box probe tells apart available, impossible, refused, failed and not 
   CHECK(tier_of(doc, "fixture.crash-probe")["reason"]["id"].string() == "plugin.crashed");
   CHECK(tier_of(doc, "fixture.garbage-probe")["state"].string() == "failed");
   CHECK(tier_of(doc, "fixture.throw-probe")["reason"]["id"].string() == "plugin.exception");
-  CHECK(tier_of(doc, "fixture.lying-status")["state"].string() == "refused");
+  // An error that says more text than it has is not read; a status that nobody knows is said.
+  Json lying = tier_of(doc, "fixture.lying-status"), odd = tier_of(doc, "fixture.odd-status");
+  CHECK(lying["state"].string() == "failed");
+  CHECK(lying["reason"]["id"].string() == "plugin.abi-size");
+  CHECK(lying["reason"]["evidence"].string() == "its error says 4294967295 bytes of text, has 240");
+  CHECK(odd["reason"]["id"].string() == "internal");
+  CHECK(odd["reason"]["evidence"].string() == "status 31337, which this host does not know: odd");
+  CHECK(tier_of(doc, "fixture.other-id")["state"].string() == "refused");
   CHECK(tier_of(doc, "tier-odd")["reason"]["id"].string() == "plugin.manifest");
   CHECK(tier_of(doc, "supervised")["state"].string() == "not-installed");
 }
