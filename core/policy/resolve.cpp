@@ -107,8 +107,9 @@ class Resolver {
   Error ambiguous(const std::string& name) const {
     std::string found;
     for (const std::string& r : in_.runtimes) found += (found.empty() ? "" : ", ") + r;
+    const std::string asked = in_.agent.empty() ? "" : "no agent is called " + in_.agent.substr(0, 100) + "; ";
     return make_error(Errc::POLICY_AGENT, "the profile `" + name + "` needs to know which agent is meant",
-                      found.empty() ? "no agent runtime is installed for this user" : "installed: " + found,
+                      asked + (found.empty() ? "no agent runtime is installed for this user" : "installed: " + found),
                       "pass --profile agent-claude or --profile agent-codex, or set H5I_AGENT to claude or codex");
   }
 

@@ -155,6 +155,8 @@ TEST_CASE("which agent: by name, else the only one installed, else a refusal") {
   ResolveInput in = bare("agent");
   in.runtimes = {"claude", "codex"};
   refuses(in, "policy.agent-ambiguous", "installed: claude, codex");
+  in.agent = "clod";
+  refuses(in, "policy.agent-ambiguous", "no agent is called clod; installed: claude, codex");
   in.agent = "codex";
   CHECK(list(must(in)["profile"]["net"]["egress"]).find("openai") != std::string::npos);
   in.agent = "";

@@ -32,6 +32,10 @@ def violations(files):
         parts = path.split("/")
         for target in INCLUDE.findall(text):
             t = target.split("/")
+            if ".." in t:
+                yield f"{path}: {target} goes around the arrows: write it from the root"
+            if parts[0] in ("core", "plugins", "sdk") and t[0] == "tests":
+                yield f"{path}: only tests include {target}"
             if parts[0] == "core" and t[0] == "core":
                 room = parts[1]
                 if t[1] not in ALLOWED.get(room, set()):
@@ -40,6 +44,8 @@ def violations(files):
                 yield f"{path}: core may not include {target}"
             if parts[0] == "plugins" and target.startswith(("core/", "web/")):
                 yield f"{path}: a plugin sees only the SDK, not {target}"
+            if parts[0] == "plugins" and t[0] == "plugins" and t[1] not in (parts[1], "confined"):
+                yield f"{path}: {parts[1]} sees itself and confined, not {target}"
             if parts[0] == "sdk" and t[0] in ("core", "plugins", "web"):
                 yield f"{path}: the SDK stands alone, not {target}"
 
@@ -48,8 +54,10 @@ def main():
     if sys.argv[1] == "--self-test":
         bad = [("core/os/a.cpp", '#include "core/policy/b.hpp"\n'), ("plugins/tier-x/a.cpp", '#include "core/base/b.hpp"\n'),
                ("core/cli/a.cpp", '#include "plugins/tier-x/b.hpp"\n'), ("sdk/include/h5i/a.hpp", '#include "core/base/b.hpp"\n'),
-               ("core/session/a.cpp", '#include "core/host/b.hpp"\n')]
-        good = [("core/cli/a.cpp", '#include "core/session/b.hpp"\n#include <vector>\n'), ("plugins/tier-x/a.cpp", '#include "h5i/plugin.hpp"\n')]
+               ("core/session/a.cpp", '#include "core/host/b.hpp"\n'), ("core/os/a.cpp", '#include "../policy/b.hpp"\n'),
+               ("plugins/tier-x/a.cpp", '#include "../../core/base/b.hpp"\n'), ("plugins/tier-x/a.cpp", '#include "plugins/tier-y/b.hpp"\n'),
+               ("plugins/confined/a.cpp", '#include "plugins/tier-y/b.hpp"\n'), ("core/cli/a.cpp", '#include "tests/support/b.hpp"\n')]
+        good = [("core/cli/a.cpp", '#include "core/session/b.hpp"\n#include <vector>\n'), ("plugins/tier-x/a.cpp", '#include "h5i/plugin.hpp"\n#include "plugins/confined/b.hpp"\n#include "b.hpp"\n')]
         assert len(list(violations(bad))) == len(bad), list(violations(bad))
         assert not list(violations(good)), list(violations(good))
         return 0
