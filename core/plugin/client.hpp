@@ -26,7 +26,7 @@ inline constexpr int kHostNetFd = 8;      // libexec/h5i/h5i-net, for the spawne
 
 // Longest answer of each verb, milliseconds. run has none of its own: the session's deadline rules it.
 struct HostTimeouts {
-  int hello = 5000, probe = 2000, verify = 30000, plan = 2000, cleanup = 10000;
+  int hello = 5000, probe = 5000, verify = 30000, plan = 2000, cleanup = 10000;
 };
 inline constexpr int kShutdownTimeoutMs = 1000;
 inline constexpr int kSpawnerEndTimeoutMs = 10000;  // it may have thousands of processes to kill
