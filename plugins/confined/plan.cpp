@@ -43,18 +43,21 @@ void declare(const Request& request, const HostFacts& facts, std::vector<NotEnfo
     out.push_back({"browser.deny", "no-browser-control", "nothing here stands between the box and a browser that it starts"});
   if (request.host_network) {
     out.push_back(
-        {"net.host-loopback", "host-network", "net.mode host: services on the host's loopback are reachable"});
+        {"net.host-loopback", "host-network", "net.mode host: services on the host's loopback are reachable, and what listens in the box is, wherever the host is"});
     if (request.unix_sockets && facts.landlock_abi < 6)
       out.push_back({"net.abstract-sockets", "landlock-abi",
                      "net.mode host with net.unix: abstract sockets of the host are reachable before Landlock ABI 6"});
   }
-  if (request.tier->network)
+  if (request.tier->network) {
     out.push_back({"net.name-level", "pinned-addresses",
                    "names were looked up once, on the host: whatever else lives on their addresses is reachable as well"});
-  else if (!request.loopback.empty())
+    if (!request.egress["allow"].array().empty())
+      out.push_back({"net.content", "not-inspected", "what is sent to a destination that is let through is not looked at"});
+  } else if (!request.loopback.empty()) {
     out.push_back({"net.loopback", "no-uplink",
                    "this tier has no uplink: ports of the host's loopback cannot be reached from "
                    "a network namespace of the box"});
+  }
 }
 
 // The host's loopback as the box sees it through its uplink.
