@@ -1,11 +1,17 @@
 #include <arpa/inet.h>
+#include <linux/filter.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "core/base/ids.hpp"
 #include "core/nft/packet_log.hpp"
@@ -279,6 +285,49 @@ KERNEL_TEST("each range holds at both of its ends, for both families; all else i
   send_to("::1", 9, false);
   KCHECK(count("loopback") >= own + 2);
   KCHECK_SAYS(held(r), said(held(r)));
+}
+
+KERNEL_TEST("a million datagrams whose address another thread turns while they are sent reach only what the rules name", "[nft]") {
+  if (!has("ip")) return skip("nft-packets", "there is no ip program");
+  if (!enter(k)) return;
+  KREQUIRE(add_sink());
+  // At the far end: what came for the address that is not named.
+  UniqueFd far(socket(AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, htons(ETH_P_IP)));
+  sockaddr_ll on{};
+  on.sll_family = AF_PACKET, on.sll_protocol = htons(ETH_P_IP), on.sll_ifindex = static_cast<int>(if_nametoindex("other"));
+  sock_filter only[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 16), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x0a090709, 0, 1), BPF_STMT(BPF_RET | BPF_K, 64), BPF_STMT(BPF_RET | BPF_K, 0)};
+  sock_fprog filter{std::size(only), only};
+  KREQUIRE(setsockopt(far.get(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0 && bind(far.get(), reinterpret_cast<sockaddr*>(&on), sizeof on) == 0);
+  auto arrived = [&] {
+    char bytes[64];
+    size_t n = 0;
+    while (recv(far.get(), bytes, sizeof bytes, 0) > 0) n++;
+    return n;
+  };
+  auto turned_while_sent = [&](int times) {
+    static sockaddr_in to;
+    to = {};
+    to.sin_family = AF_INET, to.sin_port = htons(53);
+    std::atomic<bool> stop{false};
+    in_addr named{htonl(0x0a090609)}, other{htonl(0x0a090709)};
+    std::thread turner([&] {
+      auto* address = static_cast<volatile in_addr_t*>(&to.sin_addr.s_addr);
+      while (!stop)
+        for (in_addr_t a : {other.s_addr, named.s_addr})
+          for (int i = 0; i < 20; i++) *address = a;
+    });
+    UniqueFd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    for (int i = 0; i < times; i++) (void)sendto(fd.get(), "x", 1, 0, reinterpret_cast<sockaddr*>(&to), sizeof to);
+    stop = true;
+    turner.join();
+  };
+  turned_while_sent(20'000);
+  KCHECK(arrived() > 0);  // the control: without rules
+  KREQUIRE(give(ruleset_of(egress(kAllow))));
+  turned_while_sent(1'000'000);
+  size_t there = arrived();
+  KCHECK_SAYS(there == 0, std::to_string(there) + " came");
+  KCHECK_SAYS(count("allow names v4") > 1000 && count(kRefusedRule) > 1000, std::to_string(count("allow names v4")) + " and " + std::to_string(count(kRefusedRule)));
 }
 
 KERNEL_TEST("what is taken out of the rules ends at its next packet, a flow that runs too", "[nft]") {

@@ -148,6 +148,7 @@ KERNEL_TEST("whatever supervised needs is named when it is taken away, and witho
                          {"network-namespace", {{SYS_unshare, 0, CLONE_NEWNET, CLONE_NEWNET, EPERM}}},
                          {"nftables", {{SYS_socket, 2, ~0u, NETLINK_NETFILTER, EPROTONOSUPPORT}}},
                          {"seccomp-user-notification", {{SYS_seccomp, 1, SECCOMP_FILTER_FLAG_NEW_LISTENER, SECCOMP_FILTER_FLAG_NEW_LISTENER, EINVAL}}},
+                         {"seccomp-user-notification", {{SYS_seccomp, 0, ~0u, SECCOMP_GET_NOTIF_SIZES, EINVAL}}},
                          {"seccomp-filter", {{SYS_seccomp, 0, ~0u, SECCOMP_SET_MODE_FILTER, EINVAL}, {SYS_prctl, 0, ~0u, PR_SET_SECCOMP, EINVAL}}},
                          {"landlock", {{SYS_landlock_create_ruleset, 0, 0, 0, ENOSYS}}},
                          {"no-new-privs", {{SYS_prctl, 0, ~0u, PR_SET_NO_NEW_PRIVS, EINVAL}}},
