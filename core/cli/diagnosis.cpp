@@ -95,7 +95,7 @@ Finding cgroup(const HostFacts& f) {
   if (f.cgroup_delegated) return ok(id, f.cgroup + ", a group of our own could be made in " + f.cgroup_base);
   Finding out{id, "limited", "",
               f.cgroup + ": " + (f.cgroup_reason.empty() ? "no group of our own could be made" : f.cgroup_reason), ""};
-  std::string then = "; until then limits are held by rlimits, per process, and the receipt says so";
+  std::string then = "; until then `supervised` is refused, and `process` holds limits by rlimits, per process, and says so in the receipt";
   if (f.cgroup == "v1" || f.cgroup == "hybrid") {
     out.cause = "cgroup-v1";
     out.remedy = "boot with systemd.unified_cgroup_hierarchy=1 (cgroup v2 alone)" + then;

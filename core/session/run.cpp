@@ -68,7 +68,7 @@ class Run {
     session_ = H5I_TRY(new_session_id());
     log_ = H5I_TRY(open_log());
     auto prepared = prepare();
-    if (!prepared) return refuse(prepared.error());
+    if (!prepared) return refuse(with_missing(prepared.error()));
     auto supervised = execute();
     if (!supervised) return refuse(supervised.error());
     return finish(*supervised);
@@ -288,17 +288,36 @@ class Run {
     Json key = ProbeKey{plugin_.digest.value, boot_id(), getuid()}.to_json();
     if (auto known = cache.get("probe", key); known && check_probe(*known, plugin_) && (*known)["available"].boolean()) {
       probe_ = std::move(*known);
+      probe_cached_ = true;
       return {};
     }
     probe_ = H5I_TRY(host_->probe());
     H5I_TRY(check_probe(probe_, plugin_));
-    if (!probe_["available"].boolean()) {
-      std::string missing;
-      for (const std::string& m : strings(probe_["missing"])) missing += (missing.empty() ? "" : ", ") + printable(m);
-      return make_error(Errc::TIER_PROBE_MISSING, "tier " + plugin_.id + " is impossible here", "missing " + missing);
-    }
+    if (!probe_["available"].boolean()) return make_error(Errc::TIER_PROBE_MISSING, "tier " + plugin_.id + " is impossible here", "missing " + missing_of(probe_));
     cache.put("probe", key, probe_);
     return {};
+  }
+
+  static std::string missing_of(const Json& probe) {
+    std::string out;
+    for (const std::string& m : strings(probe["missing"])) out += (out.empty() ? "" : ", ") + printable(m);
+    return out;
+  }
+
+  // Where the tier could not set up a box although it could when this boot's answer was kept: what is missing now. Empty: nothing, or nobody says.
+  std::string missing_now() {
+    if (!probe_cached_) return "";
+    auto now = probe_tier(plugin_, prefix_);
+    if (!now || (*now)["available"].boolean()) return "";
+    ResultCache(proofs()).put("probe", ProbeKey{plugin_.digest.value, boot_id(), getuid()}.to_json(), *now);
+    return missing_of(*now);
+  }
+
+  Error with_missing(Error e) {
+    if (e.code != Errc::TIER_SETUP && e.code != Errc::TIER_PROBE_MISSING && e.code != Errc::TIER_VERIFY_FAILED && e.code != Errc::TIER_NO_CONTROL) return e;
+    std::string missing = missing_now();
+    if (missing.empty()) return e;
+    return make_error(Errc::TIER_PROBE_MISSING, "tier " + plugin_.id + " is impossible here", "missing " + missing + " (" + e.what + ": " + e.evidence + ")");
   }
 
   // verify_exec under this policy, or its result from this boot.
@@ -540,6 +559,8 @@ class Run {
   }
 
   Result<RunReport> finish(Supervised& s) {
+    if (s.outcome.status == Outcome::Status::SETUP_FAILED && s.outcome.reason == Errc::TIER_SETUP)
+      if (std::string missing = missing_now(); !missing.empty()) s.outcome.reason = Errc::TIER_PROBE_MISSING, s.outcome.detail = "missing " + missing + " (" + s.outcome.detail + ")";
     if (record_error_) s.outcome = {Outcome::Status::VIOLATION, 0, Errc::LOG_WRITE, record_error_->what + ": " + record_error_->evidence};
     // A cpu limit ends a process by SIGXCPU; for the caller that is a deadline like any other. Anybody can send that signal,
     // so the time that the box used decides: half of the limit, because the kernel counts a limit in whole ticks and usage exactly.
@@ -689,7 +710,7 @@ class Run {
   std::optional<plugin::HostProcess> host_;
   EffectiveDigest effective_;
   std::string plan_digest_, proof_digest_;
-  bool proof_cached_ = false, live_written_ = false;
+  bool proof_cached_ = false, probe_cached_ = false, live_written_ = false;
   Json attested_ = json::Object{}, unobserved_ = json::Array{};
   std::optional<Error> record_error_;
   CaptureBudget budget_;

@@ -1,13 +1,8 @@
-#include <linux/filter.h>
-#include <linux/netlink.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include <cstddef>
 #include <fstream>
 #include <sstream>
 
@@ -15,6 +10,7 @@
 #include "probe.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/kernel_test.hpp"
+#include "tests/support/losses.hpp"
 
 using namespace h5i;
 using namespace h5i::test;
@@ -111,49 +107,10 @@ TEST_CASE("the cgroup is no condition, but is said", "[tiers][probe]") {
   CHECK_FALSE(confined::probe_document(list)["available"].boolean());
 }
 
-namespace {
-
-// A call that is refused with `error` where the argument, masked, has the value.
-struct Refuse {
-  int number, argument;
-  uint32_t mask, value;
-  int error;
-};
-
-bool install(const std::vector<Refuse>& rules) {
-  std::vector<sock_filter> f;
-  for (const Refuse& r : rules) {
-    f.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
-    f.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(r.number), 0, 4));
-    f.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offsetof(seccomp_data, args) + 8 * static_cast<size_t>(r.argument))));
-    f.push_back(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, r.mask));
-    f.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, r.value, 0, 1));
-    f.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<uint32_t>(r.error)));
-  }
-  f.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-  sock_fprog program{static_cast<unsigned short>(f.size()), f.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
-}
-
-}  // namespace
-
 KERNEL_TEST("whatever supervised needs is named when it is taken away, and without it nothing is claimed", "[tiers][probe]") {
   confined::HostFacts facts = confined::read_facts();
   facts.cgroup = *json::parse(R"({"available":true,"base":"/b","via":"delegated","controllers":["memory","pids","cpu"],"reason":""})");
-  struct Loss {
-    const char* component;
-    std::vector<Refuse> rules;
-  };
-  const Loss losses[] = {{"user-namespace", {{SYS_unshare, 0, CLONE_NEWUSER, CLONE_NEWUSER, EPERM}}},
-                         {"network-namespace", {{SYS_unshare, 0, CLONE_NEWNET, CLONE_NEWNET, EPERM}}},
-                         {"nftables", {{SYS_socket, 2, ~0u, NETLINK_NETFILTER, EPROTONOSUPPORT}}},
-                         {"seccomp-user-notification", {{SYS_seccomp, 1, SECCOMP_FILTER_FLAG_NEW_LISTENER, SECCOMP_FILTER_FLAG_NEW_LISTENER, EINVAL}}},
-                         {"seccomp-user-notification", {{SYS_seccomp, 0, ~0u, SECCOMP_GET_NOTIF_SIZES, EINVAL}}},
-                         {"seccomp-filter", {{SYS_seccomp, 0, ~0u, SECCOMP_SET_MODE_FILTER, EINVAL}, {SYS_prctl, 0, ~0u, PR_SET_SECCOMP, EINVAL}}},
-                         {"landlock", {{SYS_landlock_create_ruleset, 0, 0, 0, ENOSYS}}},
-                         {"no-new-privs", {{SYS_prctl, 0, ~0u, PR_SET_NO_NEW_PRIVS, EINVAL}}},
-                         {"cgroup-v2-delegation", {}}};
-  for (const Loss& loss : losses) {
+  for (const Loss& loss : losses()) {
     int p[2];
     KREQUIRE(pipe2(p, O_CLOEXEC) == 0);
     pid_t pid = fork();
@@ -183,5 +140,5 @@ KERNEL_TEST("whatever supervised needs is named when it is taken away, and witho
   // The control, as far as this machine and user go: none of the eight is missing.
   json::Value whole = confined::probe_document(confined::probe_components(facts, k.root(), confined::kSupervised), confined::kSupervised);
   for (const json::Value& m : whole["missing"].array())
-    for (const Loss& loss : losses) KCHECK_SAYS(m.string() != loss.component, m.string());
+    for (const Loss& loss : losses()) KCHECK_SAYS(m.string() != loss.component, m.string());
 }
