@@ -57,7 +57,7 @@ Act act_of(const char* name) {
 
 // Tries that wait on purpose are given as long as they ask for; the others must come back.
 bool waits(const char* name) {
-  for (const char* w : {"sleep", "bomb", "mood", "output", "memory", "files", "orphans", "fork"})
+  for (const char* w : {"sleep", "bomb", "mood", "output", "memory", "files", "orphans", "fork", "turn", "scan", "crowd", "listen"})
     if (is(w, name)) return true;
   return false;
 }

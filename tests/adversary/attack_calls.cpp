@@ -66,6 +66,29 @@ long do_sys(const Words& w) {
   return syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
+// The same by a process that nobody may look into.
+long do_unseen(const Words& w) {
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) _exit(kUnknown);
+  return do_sys(w);
+}
+
+// Its own code, written over through /proc/self/mem: did when the new code runs.
+__attribute__((noinline)) int patched() {
+  __asm__ volatile("");
+  return 1;
+}
+long do_own_code(const Words&) {
+#if defined(__x86_64__)
+  const unsigned char code[] = {0xb8, 7, 0, 0, 0, 0xc3};  // mov $7,%eax; ret
+#else
+  const unsigned char code[] = {0xe0, 0, 0x80, 0x52, 0xc0, 3, 0x5f, 0xd6};  // mov w0,#7; ret
+#endif
+  int (*volatile call)() = patched;
+  int fd = open("/proc/self/mem", O_RDWR);
+  if (fd < 0 || pwrite(fd, code, sizeof code, reinterpret_cast<off_t>(call)) != static_cast<ssize_t>(sizeof code)) return -1;
+  return call() == 7 ? 0 : refused(EPROTO);
+}
+
 // Every argument is -1: no pointer is good, no descriptor is open, so a call that gets through says so and does nothing.
 long do_number(const Words& w) { return syscall(number(w[0]), -1L, -1L, -1L, -1L, -1L, -1L); }
 
@@ -135,6 +158,8 @@ long do_terminal(const Words& w) {
 std::span<const Try> call_tries() {
   static constexpr Try kTries[] = {
       {"sys", do_sys},
+      {"unseen", do_unseen},
+      {"own-code", do_own_code},
       {"number", do_number},
       {"numbers", do_numbers},
       {"repeat", do_repeat},

@@ -30,7 +30,7 @@ long fill(int fd, size_t bytes) {
   return 0;
 }
 
-// POCKET MIB: anonymous, brk, shared, memfd, sysv.
+// POCKET MIB: anonymous, brk, shared, memfd, memfds (a MiB each), sysv.
 long do_memory(const Words& w) {
   size_t bytes = static_cast<size_t>(number(w[1])) << 20;
   if (is(w[0], "anonymous"))
@@ -42,6 +42,11 @@ long do_memory(const Words& w) {
   if (is(w[0], "shared"))
     return touch(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), bytes);
   if (is(w[0], "memfd")) return fill(static_cast<int>(syscall(SYS_memfd_create, "m", 0L)), bytes);
+  if (is(w[0], "memfds")) {
+    for (long i = 0; i < number(w[1]); i++)
+      if (fill(static_cast<int>(syscall(SYS_memfd_create, "m", 0L)), 1 << 20) < 0) return -1;
+    return 0;
+  }
   if (is(w[0], "sysv")) {
     int id = shmget(IPC_PRIVATE, bytes, 0600);
     if (id < 0) return -1;

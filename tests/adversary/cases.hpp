@@ -25,5 +25,6 @@ std::vector<Case> cases_of_views();
 std::vector<Case> cases_of_work();
 std::vector<Case> cases_of_limits();
 std::vector<Case> cases_of_evidence();
+std::vector<Case> cases_of_network();
 
 }  // namespace h5i::adversary

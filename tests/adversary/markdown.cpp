@@ -8,11 +8,18 @@ namespace {
 
 std::string at_process(const Case& c) {
   std::string out = c.must.find_first_of("PK") == std::string::npos ? "not asked" : c.right;
+  if (out == "not asked") return out;
   if (c.written_off) out += ". Without " + c.written_off->missing.interface + " it goes through, and `" + c.written_off->field + "` is declared";
   return out;
 }
 
+std::string at_supervised(const Case& c) {
+  if (c.must.find('S') != std::string::npos) return c.must.find('P') != std::string::npos ? "the same" : c.right;
+  return c.must.find('K') != std::string::npos ? "the same: the core's" : "not asked";
+}
+
 std::string at_workspace(const Case& c) {
+  if (c.must == "S") return "-";
   if (c.must.find('W') != std::string::npos || c.must == "K") return "the same";
   if (c.tries.empty()) return c.must.find('K') != std::string::npos ? "the same: the core's" : "-";
   return c.claim.empty() ? "declared: nothing confined" : "declared: `" + c.claim + "`";
@@ -37,10 +44,12 @@ std::string markdown() {
       "family, every file. It is tried three times, as root and as an ordinary user: **unconfined**, where it must succeed, or\n"
       "the reason why it cannot is listed; **confined**, where the right thing must happen, a refusal by the filter must be\n"
       "counted in the receipt, and the host must be unchanged; and **granted**, where a profile can grant it, and it must\n"
-      "work again. `workspace` confines nothing: there a receipt must say so for the field, and the cases that the core\n"
+      "work again. At `supervised` this is done in a guest that has what the tier needs and stands for the internet\n"
+      "(`tests/vm`), as its ordinary user; cases that the core alone holds are tried at the other tiers.\n"
+      "`workspace` confines nothing: there a receipt must say so for the field, and the cases that the core\n"
       "holds at every tier are tried. The last column counts the tries of the suite and names tests of other folders.\n\n"
-      "| case | what | at `process` | at `workspace` | tried by |\n|---|---|---|---|---|\n";
-  for (const Case& c : table()) out += "| " + c.id + " | " + c.what + " | " + at_process(c) + " | " + at_workspace(c) + " | " + tried(c) + " |\n";
+      "| case | what | at `process` | at `supervised` | at `workspace` | tried by |\n|---|---|---|---|---|---|\n";
+  for (const Case& c : table()) out += "| " + c.id + " | " + c.what + " | " + at_process(c) + " | " + at_supervised(c) + " | " + at_workspace(c) + " | " + tried(c) + " |\n";
   out +=
       "\n## Broken copies of the tier\n\n"
       "The suite, the core and the proof are tried as well: copies of the process tier with one protection removed each (no\n"

@@ -3,13 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 
 #include "tests/adversary/world.hpp"
+#include "tests/cli/program.hpp"
 
 namespace h5i::adversary {
 namespace {
 
+constexpr int kTriesSeconds = 300;  // of all tries of one run
 constexpr const char* kNothingConfined = "nothing was confined";
 
 bool among(const Answers& list, const std::string& word) { return std::find(list.begin(), list.end(), word) != list.end(); }
@@ -30,11 +34,13 @@ class Driver {
  public:
   explicit Driver(const Target& t) : target_(t), world_(t) {}
 
-  void run(const Case& c) {
-    case_ = &c;
-    confined();
-    granted();
-    control();
+  void run(const std::vector<const Case*>& cases) {
+    if (target_.tier == "supervised") return together(cases);
+    for (const Case* c : cases) {
+      confined({c});
+      granted(*c);
+      control(*c);
+    }
   }
   // What a tier that confines nothing owes for each case: to say so.
   void unconfined(const Case& c) {
@@ -51,6 +57,10 @@ class Driver {
 
  private:
   void found(const std::string& act, bool ok, std::string words) {
+    if (show_) {
+      printf("  %.1f %s %s: %s: %s\n", test::now() - begun_, case_->id.c_str(), place_.c_str(), act.c_str(), words.c_str());
+      fflush(stdout);
+    }
     report_.findings.push_back({case_->id, place_, act, ok, std::move(words)});
   }
 
@@ -59,7 +69,7 @@ class Driver {
     std::vector<std::vector<std::string>> words;
     for (const Try* t : list)
       if (!t->scene) words.push_back(!place.inside() && !t->outside.empty() ? t->outside : t->words);
-    if (!words.empty()) *ran = place.tries(words);
+    if (!words.empty()) *ran = place.tries(words, kTriesSeconds);
     std::vector<std::pair<const Try*, std::string>> out;
     size_t at = 0;
     for (const Try* t : list) {
@@ -70,42 +80,98 @@ class Driver {
   }
 
   // A tier that does not hold files refuses what a profile names of them, so it has profiles of its own.
-  std::string profile() const {
-    if (target_.tier == "workspace") return case_->profile == "short" ? "plain-short" : "plain";
-    return target_.tier == "process" || among(target_.claims, "fs.read") ? case_->profile : "bare";
+  std::string profile(const Case& c) const {
+    if (target_.tier == "workspace") return c.profile == "short" ? "plain-short" : "plain";
+    bool holds_files = target_.tier == "process" || target_.tier == "supervised" || among(target_.claims, "fs.read");
+    return holds_files ? c.profile : "bare";
   }
 
-  std::vector<const Try*> all() const {
+  static std::vector<const Try*> all(const Case& c) {
     std::vector<const Try*> out;
-    for (const Try& t : case_->tries) out.push_back(&t);
+    for (const Try& t : c.tries) out.push_back(&t);
     return out;
   }
 
-  void confined() {
-    if (case_->tries.empty()) return;
+  // A start at this tier is dear, in a guest above all: the tries of all cases that have a profile in common are made in one run of a box.
+  void together(const std::vector<const Case*>& cases) {
+    std::vector<std::string> order;
+    std::map<std::string, std::vector<const Case*>> by_profile;
+    for (const Case* c : cases) {
+      if (c->tries.empty()) continue;
+      auto& list = by_profile[c->profile];
+      if (list.empty()) order.push_back(c->profile);
+      list.push_back(c);
+    }
+    for (const std::string& p : order) confined(by_profile[p]);
+    for (const Case* c : cases) {
+      granted(*c);
+      control(*c);
+    }
+  }
+
+  // The tries of words of all of them in one run; then the scenes of each, which make their own.
+  void confined(const std::vector<const Case*>& cases) {
+    std::vector<std::pair<const Case*, const Try*>> list;
+    std::vector<const Try*> words;
+    for (const Case* c : cases)
+      for (const Try& t : c->tries)
+        if (!t.scene) list.emplace_back(c, &t), words.push_back(&t);
+    if (cases.empty() || cases[0]->tries.empty()) return;
     place_ = "confined";
+    case_ = cases[0];
     world_.reset();
     std::string why;
-    Place box = world_.box(profile(), &why);
-    if (!box.inside()) return found(profile(), false, "no box: " + why);
+    Place box = world_.box(profile(*cases[0]), &why);
+    if (!box.inside()) return found(profile(*cases[0]), false, "no box: " + why);
     Ran ran;
-    std::map<std::string, int64_t> owed;
-    bool off = case_->written_off && case_->written_off->missing.proved(world_), went_through = false;
-    for (const auto& [t, answer] : perform(box, all(), &ran)) {
-      bool held = among(t->right, answer) || (off && among(t->control, answer));
-      went_through |= !among(t->right, answer);
-      found(joined(t->words), held, held ? answer : "gives " + answer + ", and should give " + joined(t->right, " or ") + ran.err);
-      if (!t->counted.empty()) owed[t->counted]++;
+    std::map<std::string, std::pair<const Case*, int64_t>> owed;
+    std::map<const Case*, bool> went_through;
+    auto judge = [&](const Case& c, const Try& t, const std::string& answer) {
+      case_ = &c;
+      bool held = among(t.right, answer) || (off(c) && among(t.control, answer));
+      went_through[&c] |= !among(t.right, answer);
+      found(joined(t.words), held, held ? answer : "gives " + answer + ", and should give " + joined(t.right, " or ") + ran.err);
+      if (!t.counted.empty()) owed[t.counted].first = &c, owed[t.counted].second++;
+    };
+    std::vector<std::pair<const Try*, std::string>> answers = perform(box, words, &ran);
+    for (size_t i = 0; i < list.size(); i++) judge(*list[i].first, *list[i].second, answers[i].second);
+    std::string changed = words.empty() || cases.size() == 1 ? "" : world_.changed();
+    for (const Case* c : cases) {
+      if (cases.size() > 1 && std::any_of(c->tries.begin(), c->tries.end(), [](const Try& t) { return t.scene != nullptr; })) world_.reset();
+      for (const Try& t : c->tries)
+        if (t.scene) {
+          Ran own;
+          for (const auto& [scene, answer] : perform(box, {&t}, &own)) judge(*c, *scene, answer);
+        }
     }
     auto counted = counts(ran.receipt);
-    for (const auto& [name, n] : owed)
-      if (counted[name] < n)
-        found("denials of " + name, false, "the receipt counts " + std::to_string(counted[name]) + ", " + std::to_string(n) + " were refused");
-    bool words_ran = std::any_of(case_->tries.begin(), case_->tries.end(), [](const Try& t) { return !t.scene; });
-    if (words_ran && ran.receipt.is_null()) found("receipt", false, "there is none: " + ran.err);
-    if (!case_->declared.empty()) declared(ran, box, case_->declared);
-    if (off && went_through) declared(ran, box, case_->written_off->field);
-    if (std::string changed = world_.changed(); !changed.empty()) found("host", false, changed);
+    for (const auto& [name, o] : owed) {
+      case_ = o.first;
+      if (counted[name] < o.second)
+        found("denials of " + name, false, "the receipt counts " + std::to_string(counted[name]) + ", " + std::to_string(o.second) + " were refused");
+    }
+    for (const auto& [c, t] : list) {
+      case_ = c;
+      if (!t->told.empty()) found(t->told, told(ran.receipt, world_.fill(t->told, box)), "refused packets to it in the receipt: " + json::canonical(ran.receipt["network"]["refused"]));
+    }
+    case_ = cases[0];
+    if (!words.empty() && ran.receipt.is_null()) found("receipt", false, "there is none: " + ran.err);
+    for (const Case* c : cases) {
+      case_ = c;
+      if (!c->declared.empty()) declared(ran, box, c->declared);
+      if (went_through[c] && off(*c)) declared(ran, box, c->written_off->field);
+    }
+    case_ = cases[0];
+    if (changed.empty()) changed = world_.changed();
+    if (!changed.empty()) found("host", false, changed);
+  }
+
+  bool off(const Case& c) const { return c.written_off && c.written_off->missing.proved(world_); }
+
+  static bool told(const Json& receipt, const std::string& to) {
+    for (const Json& r : receipt["network"]["refused"].array())
+      if (r["to"].string() == to && r["packets"].integer() > 0) return true;
+    return false;
   }
 
   void declared(const Ran& ran, const Place& box, const std::string& field) {
@@ -115,11 +181,14 @@ class Driver {
     found(field, false, "the receipt does not declare it as not enforced");
   }
 
-  void granted() {
+  void granted(const Case& c) {
+    case_ = &c;
     std::map<std::string, std::vector<const Try*>> by_profile;
-    for (const Try& t : case_->tries)
+    for (const Try& t : c.tries)
       if (!t.grant.empty()) by_profile[t.grant].push_back(&t);
     for (const auto& [profile, list] : by_profile) {
+      // At supervised the host's network cannot be granted; that it is refused, and what a rule grants there, are cases of group D.
+      if (target_.tier == "supervised" && profile == "host") continue;
       place_ = "granted by " + profile;
       world_.reset();
       std::string why;
@@ -136,12 +205,13 @@ class Driver {
     }
   }
 
-  void control() {
-    if (case_->tries.empty()) return;
+  void control(const Case& c) {
+    case_ = &c;
+    if (c.tries.empty()) return;
     place_ = "unconfined";
     world_.reset();
     Ran ran;
-    for (const auto& [t, answer] : perform(world_.outside(), all(), &ran)) {
+    for (const auto& [t, answer] : perform(world_.outside(), all(c), &ran)) {
       bool root = target_.uid == 0 && is_root_;
       const std::string& excuse = root ? t->no_control_root : t->no_control_user;
       if (among(t->control, answer)) {
@@ -163,6 +233,8 @@ class Driver {
   const Case* case_ = nullptr;
   std::string place_;
   Json plain_;
+  const bool show_ = getenv("H5I_ADVERSARY_SHOW") != nullptr;
+  const double begun_ = test::now();
   Report report_;
 };
 
@@ -177,6 +249,8 @@ std::vector<std::string> Report::failures() const {
 
 bool concerns(const Case& c, const Target& t) {
   if (t.tier == "process") return c.must.find_first_of("PK") != std::string::npos;
+  // What is the core's alone is tried at the tiers that every machine has.
+  if (t.tier == "supervised") return c.must.find('S') != std::string::npos;
   // What the core alone holds, it holds at every tier.
   if (t.tier == "workspace") return c.must.find('W') != std::string::npos || c.must == "K";
   return among(t.claims, c.claim);
@@ -184,13 +258,14 @@ bool concerns(const Case& c, const Target& t) {
 
 Report run(const Target& t, const std::vector<std::string>& only) {
   Driver driver(t);
+  std::vector<const Case*> cases;
+  // The cases of `supervised` alone have profiles that a tier without packet rules refuses.
   for (const Case& c : table()) {
     if (!only.empty() && !among(only, c.id)) continue;
-    if (concerns(c, t))
-      driver.run(c);
-    else if (t.tier == "workspace" && !c.tries.empty())
-      driver.unconfined(c);
+    if (concerns(c, t)) cases.push_back(&c);
+    else if (t.tier == "workspace" && !c.tries.empty() && c.must != "S") driver.unconfined(c);
   }
+  driver.run(cases);
   return driver.take();
 }
 

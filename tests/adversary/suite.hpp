@@ -44,6 +44,7 @@ struct Try {
   Answers right;               // of a tier that must stop it
   Answers control = {"did"};   // where nothing stops it
   std::string counted;         // the refused system call that the receipt must count
+  std::string told;            // the refused destination that the receipt must name, as it writes it: "tcp 203.0.113.12:443"
   std::string grant;           // a profile under which it works again
   std::vector<std::string> outside;  // other words for the control, where the act itself would harm the machine
   Scene scene;                 // instead of words; `words[0]` is then its name
@@ -71,7 +72,7 @@ struct WrittenOff {
 struct Case {
   std::string id;       // of the catalogue of cases: "A07"
   std::string what;     // the mechanism
-  std::string must;     // who must hold it: K core, P process, W workspace
+  std::string must;     // who must hold it: K core, P process, S supervised, W workspace
   std::string claim;    // the policy field it belongs to; empty: the surface of the kernel
   std::string right;    // the right outcome, for people
   std::string profile = "attack";

@@ -66,7 +66,7 @@ Try no_control(Try t, const std::string& root, const std::string& user) {
 const std::vector<Case>& table() {
   static const std::vector<Case> all = [] {
     std::vector<Case> out;
-    for (auto part : {cases_of_calls, cases_of_views, cases_of_work, cases_of_limits, cases_of_evidence})
+    for (auto part : {cases_of_calls, cases_of_views, cases_of_work, cases_of_limits, cases_of_evidence, cases_of_network})
       for (Case& c : part()) out.push_back(std::move(c));
     std::stable_sort(out.begin(), out.end(), [](const Case& a, const Case& b) { return a.id < b.id; });
     return out;

@@ -116,11 +116,11 @@ std::string handed_off(const Place& at_first) {
   const std::string plant = "mkdir -p .claude .vscode a/b/c/d/.vscode .github/workflows && echo '{}' > .claude/settings.json; echo '{}' > .vscode/tasks.json; "
                             "echo '{}' > a/b/c/d/.vscode/tasks.json; echo 'on: push' > .github/workflows/x.yml; echo '[user]' > .gitmodules";
   if (!p.inside()) return shell(p, plant).status == 0 ? "did" : "did not";
-  shell(p, "cd {work} && " + plant);
+  Ran planted = shell(p, "cd {work} && " + plant);
   Ran r = p.world->h5i({"box", "diff", p.box});
   for (const char* name : {".claude/settings.json", ".vscode/tasks.json", "a/b/c/d/.vscode/tasks.json", ".github/workflows/x.yml"}) {
     size_t at = r.out.find("will run on your side");
-    if (at == std::string::npos || !has(r.out.substr(at), name)) return std::string(name) + " is not named";
+    if (at == std::string::npos || !has(r.out.substr(at), name)) return std::string(name) + " is not named: " + planted.out + planted.err + r.out + r.err;
   }
   return "named";
 }
@@ -159,7 +159,7 @@ std::vector<Case> cases_of_work() {
   return {
       {.id = "C01",
        .what = "a hook that the box plants",
-       .must = "PK",
+       .must = "KPS",
        .claim = "fs.write",
        .right = "it is the box's own; no verb of the host runs it",
        .tries = {watched("pre-commit", {"did not run"},
@@ -198,7 +198,7 @@ std::vector<Case> cases_of_work() {
        .elsewhere = {{git, "fsmonitor, hooksPath and included configuration never run a program"}, {git, "configuration of user and system is not searched"}}},
       {.id = "C06",
        .what = "files that other tools run, absent at the start and made by the box, at any depth",
-       .must = "PK",
+       .must = "KPS",
        .claim = "fs.write",
        .right = "each is named in the diff as what will run on your side",
        .tries = {watched("settings, tasks and workflows", {"named"}, handed_off)},
@@ -206,7 +206,7 @@ std::vector<Case> cases_of_work() {
                      {"tests/gate/test_handoff.cpp", "what a link shows under a tool's name is named, whatever it is called itself"}}},
       {.id = "C07",
        .what = "the box's .git becomes a pointer to another repository",
-       .must = "PKW",
+       .must = "KPSW",
        .right = "the other repository is neither read nor changed",
        .tries = {watched("gitdir: elsewhere", {"untouched"}, redirected, {"followed"})},
        .elsewhere = {{"tests/cli_repo/test_review.cpp", "a .git that somebody wrote outside the box is never read"}, {gate, "refused: .git at the top that is not the empty directory of h5i"}}},
@@ -245,7 +245,7 @@ std::vector<Case> cases_of_work() {
        .elsewhere = {{gate, "a directory that is swapped for a link while the tree is read never leads outside"}, {"tests/git/test_checkout.cpp", "writing never goes through a link that the box put in place of a directory"}}},
       {.id = "C18",
        .what = "hard links: another name for what is denied, or for what is outside",
-       .must = "PK",
+       .must = "KPS",
        .claim = "fs.deny",
        .right = "EXDEV or ENOENT; the gate refuses links to outside",
        .tries = {held("sys linkat -100 s:{hidden} -100 s:{work}/l1 0", {"ENOENT", "EXDEV"}), held("sys linkat -100 s:{file} -100 s:{work}/l2 0", {"EXDEV"}),
@@ -262,17 +262,17 @@ std::vector<Case> cases_of_work() {
        .tries = {watched("escapes, carriage returns, bidi", {"neutral"}, neutral)},
        .elsewhere = {{"tests/cli_repo/test_review.cpp", "text of a box cannot drive the terminal; --raw is for pipes"}}},
       {.id = "C22", .what = "text that reads differently than it runs", .must = "K", .right = "found and marked", .elsewhere = {{"tests/gate/test_handoff.cpp", "text that reads differently than it runs is found, ordinary text is not"}}},
-      {.id = "C24", .what = "a link in the repository where h5i would mount or read", .must = "KP", .right = "a refusal", .elsewhere = {{"tests/spawn/test_confinement.cpp", "a symbolic link as a source or on the way to one is a refusal"}, {"tests/policy/test_resolve.cpp", "files are read through a descriptor, and links are not followed"}}},
-      {.id = "C25", .what = "a private path below a planted link", .must = "KP", .right = "refused component by component", .elsewhere = {{"tests/tiers/test_view.cpp", "private directories are mounted over the work tree from outside it"}, {"tests/policy/test_config.cpp", "private paths stay inside the work tree and apart"}}},
+      {.id = "C24", .what = "a link in the repository where h5i would mount or read", .must = "KPS", .right = "a refusal", .elsewhere = {{"tests/spawn/test_confinement.cpp", "a symbolic link as a source or on the way to one is a refusal"}, {"tests/policy/test_resolve.cpp", "files are read through a descriptor, and links are not followed"}}},
+      {.id = "C25", .what = "a private path below a planted link", .must = "KPS", .right = "refused component by component", .elsewhere = {{"tests/tiers/test_view.cpp", "private directories are mounted over the work tree from outside it"}, {"tests/policy/test_config.cpp", "private paths stay inside the work tree and apart"}}},
       {.id = "C27", .what = "a crash or a full disk in the middle of apply", .must = "K", .right = "all or nothing", .elsewhere = {{"tests/git/test_worktree.cpp", "after a kill at any moment the next look makes all old or all new"}}},
-      {.id = "C30", .what = "deeper than a scan would look", .must = "KP", .right = "by name at any depth, at review", .elsewhere = {{"tests/gate/test_handoff.cpp", "files that other tools run are named at any depth, whatever their case"}, {gate, "refused: .git below the top, in disguise, as file and as directory"}}},
+      {.id = "C30", .what = "deeper than a scan would look", .must = "KPS", .right = "by name at any depth, at review", .elsewhere = {{"tests/gate/test_handoff.cpp", "files that other tools run are named at any depth, whatever their case"}, {gate, "refused: .git below the top, in disguise, as file and as directory"}}},
       {.id = "C31",
        .what = "masks and placeholders leave litter",
-       .must = "P",
+       .must = "PS",
        .right = "the trees are as before",
        .tries = {watched("a run that does nothing", {"as before"}, litter)},
        .elsewhere = {{"tests/session/test_placeholders.cpp", "placeholders are removed while they are empty, never through a link"}}},
-      {.id = "C33", .what = "a .git that is a file or a link, dotfiles that are links", .must = "P", .right = "runs, or one refusal", .elsewhere = {{"tests/cli_repo/test_create.cpp", "a linked work tree gives its own HEAD"}, {"tests/session/test_find.cpp", "a linked work tree leads to the common directory"}}},
+      {.id = "C33", .what = "a .git that is a file or a link, dotfiles that are links", .must = "PS", .right = "runs, or one refusal", .elsewhere = {{"tests/cli_repo/test_create.cpp", "a linked work tree gives its own HEAD"}, {"tests/session/test_find.cpp", "a linked work tree leads to the common directory"}}},
       {.id = "C34", .what = "one stale worktree blocks all", .must = "K", .right = "create works", .elsewhere = {{"tests/cli_repo/test_create.cpp", "a stale worktree of the user's does not matter"}}},
       {.id = "C36", .what = "two boxes with one base apply at once", .must = "K", .right = "each is whole or refused", .elsewhere = {{"tests/cli_repo/test_apply.cpp", "of boxes with one base that apply at once, each is whole or refused"}}},
   };

@@ -64,9 +64,13 @@ constexpr const char* kProfiles = R"(profiles:
   small:
     extends: attack
     resources: { mem: 64M, procs: 24, fsize: 1M, output: 64K }
-  short: { extends: attack, resources: { wall: 2s, procs: 64 } }
+  short: { extends: attack, resources: { wall: @WALL@, procs: 64 } }
   plain-short: { extends: workspace, resources: { wall: 2s } }
   cpu: { extends: attack, resources: { cpu: 1s } }
+  empty: { extends: attack, net: { egress: [] } }
+  net: { extends: attack, net: { egress: [api.test, "mirror.test:8443", "198.51.100.0/28:80"] } }
+  six: { extends: attack, net: { egress: [six.test] } }
+  loopback: { extends: attack, net: { loopback: [@PORT@] } }
 )";
 
 std::string one_of(const std::vector<std::string>& words, const char* between) {
@@ -132,13 +136,18 @@ World::World(Target target) : target_(std::move(target)), uid_(target_.uid) {
   for (const char* d : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc"})
     if (access(d, F_OK) == 0) system.push_back(d);
   std::string profiles = kProfiles;
+  listen_tcp(AF_INET, "port");
+  listen_tcp(AF_INET6, "port6");
   for (size_t at; (at = profiles.find("@SYSTEM@")) != std::string::npos;) profiles.replace(at, 8, one_of(system, ", "));
+  // A guest is slow, and a deadline is to end what runs, not what is being started.
+  profiles.replace(profiles.find("@WALL@"), 6, target_.tier == "supervised" ? "6s" : "2s");
+  profiles.replace(profiles.find("@PORT@"), 6, names_["port"]);
   write(repo() + "/.h5i/env.yaml", profiles);
   write(repo() + "/README", "read me\n");
   write(home() + "/.gitconfig", "[user]\n\tname = A\n\temail = a@example.org\n[init]\n\tdefaultBranch = main\n");
   char hostname[256] = {};
   gethostname(hostname, sizeof hostname - 1);
-  names_ = {{"home", home()},
+  const std::map<std::string, std::string> places = {{"home", home()},
             {"shared", home() + "/shared"},
             {"attack", home() + "/shared/h5i-attack"},
             {"file", home() + "/shared/file"},
@@ -155,6 +164,7 @@ World::World(Target target) : target_(std::move(target)), uid_(target_.uid) {
             {"test", std::to_string(getpid())},
             {"repo", repo()},
             {"root", root_}};
+  names_.insert(places.begin(), places.end());
   for (const auto& e : fs::recursive_directory_iterator(root_)) give(e.path());
   give(root_);
   listen();
@@ -197,23 +207,22 @@ std::string World::read(const std::string& path) const {
 }
 
 // Listeners have a backlog and nobody accepts: a connection that is made has been made.
+void World::listen_tcp(int family, const std::string& name) {
+  sockaddr_in6 a6{};
+  sockaddr_in a4{};
+  a6.sin6_family = AF_INET6;
+  a6.sin6_addr = in6addr_loopback;
+  a4.sin_family = AF_INET;
+  a4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* a = family == AF_INET ? reinterpret_cast<sockaddr*>(&a4) : reinterpret_cast<sockaddr*>(&a6);
+  socklen_t n = family == AF_INET ? sizeof a4 : sizeof a6;
+  int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || bind(fd, a, n) != 0 || ::listen(fd, 64) != 0 || getsockname(fd, a, &n) != 0) abort();
+  names_[name] = std::to_string(ntohs(family == AF_INET ? a4.sin_port : a6.sin6_port));
+  fds_.push_back(fd);
+}
+
 void World::listen() {
-  auto tcp = [&](int family, const char* name) {
-    sockaddr_in6 a6{};
-    sockaddr_in a4{};
-    a6.sin6_family = AF_INET6;
-    a6.sin6_addr = in6addr_loopback;
-    a4.sin_family = AF_INET;
-    a4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    auto* a = family == AF_INET ? reinterpret_cast<sockaddr*>(&a4) : reinterpret_cast<sockaddr*>(&a6);
-    socklen_t n = family == AF_INET ? sizeof a4 : sizeof a6;
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, a, n) != 0 || ::listen(fd, 64) != 0 || getsockname(fd, a, &n) != 0) abort();
-    names_[name] = std::to_string(ntohs(family == AF_INET ? a4.sin_port : a6.sin6_port));
-    fds_.push_back(fd);
-  };
-  tcp(AF_INET, "port");
-  tcp(AF_INET6, "port6");
   sockaddr_in u{};
   u.sin_family = AF_INET;
   u.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

@@ -52,6 +52,7 @@ class World {
  private:
   Place make(const std::string& slug, const std::string& profile, std::string* why);
   void give(const std::string& path) const;
+  void listen_tcp(int family, const std::string& name);
   void listen();
   void start_victim();
 

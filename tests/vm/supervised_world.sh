@@ -11,15 +11,17 @@ ip link set outside up
 ip -n world link set lo up
 ip -n world link set inside up
 ip -n world addr add 203.0.113.10/24 dev inside
-for address in 203.0.113.11 203.0.113.12 198.51.100.7 198.51.100.16 169.254.169.254; do ip -n world addr add "$address/32" dev inside; done
+for address in 203.0.113.11 203.0.113.12 198.51.100.0 198.51.100.7 198.51.100.15 198.51.100.16 169.254.169.254; do ip -n world addr add "$address/32" dev inside; done
 for last in 10 11; do ip -n world addr add 2001:db8:1::$last/64 dev inside nodad; done
+# Ways to write an IPv4 address in an IPv6 one: NAT64, 6to4, Teredo, translated.
+for address in 64:ff9b::a9fe:a9fe 2002:a9fe:a9fe::1 2001::ffff:5601:5601 ::ffff:0:a9fe:a9fe; do ip -n world addr add $address/128 dev inside nodad; done
 ip route add default via 203.0.113.10
 ip -6 route add default via 2001:db8:1::10
 printf '203.0.113.10 api.test\n203.0.113.11 mirror.test\n169.254.169.254 rebind.test\n2001:db8:1::10 six.test\n' >>/etc/hosts
 cat >/run/world.py <<'PY'
 import select, socket
 tcp, udp = [], []
-for port in (22, 25, 80, 443, 853, 8443):
+for port in (22, 25, 53, 80, 443, 853, 8443):
     s = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
     s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
