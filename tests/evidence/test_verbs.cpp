@@ -6,6 +6,7 @@
 #include "core/evidence/log.hpp"
 #include "core/evidence/record.hpp"
 #include "core/evidence/seal.hpp"
+#include "tests/cli/program.hpp"
 #include "tests/evidence/program.hpp"
 #include "tests/evidence/scratch.hpp"
 #include "tests/support/schema.hpp"
@@ -51,7 +52,9 @@ struct World {
     words.insert(words.begin(), build_dir() + "/out/bin/h5i");
     return run(words, home, repo);
   }
+  // A refusal is looked at twice, the second time as a person sees it: the same status and id, and three lines.
   Json json_of(const std::string& schema, std::vector<std::string> words, int status) {
+    const std::vector<std::string> for_a_person = words;
     words.push_back("--json");
     Ran r = h5i(words);
     INFO(r.out << r.err);
@@ -60,6 +63,12 @@ struct World {
     CHECK(errors == std::vector<std::string>{});
     auto v = parse_json(r.out, "output");
     REQUIRE(v.ok());
+    if (const Json& id = (*v)["error"]["id"]; id.is_string()) {
+      Ran text = h5i(for_a_person);
+      INFO(text.status << ": " << text.err);
+      CHECK(text.status == status);
+      CHECK(is_refusal(text.err, id.string()));
+    }
     return *v;
   }
 };

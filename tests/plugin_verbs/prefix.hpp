@@ -38,6 +38,7 @@ class Prefix {
   // With --json: the document, after it was checked against the schema of the verb.
   Json json(std::vector<std::string> words, int status) const {
     std::string schema = words[0] + "-" + words[1];
+    const std::vector<std::string> for_a_person = words;
     words.push_back("--json");
     Ended e = h5i(words);
     INFO(schema << ": " << e.out << e.err);
@@ -45,6 +46,13 @@ class Prefix {
     CHECK(schema_errors_of_text(schema, e.out) == std::vector<std::string>{});
     auto v = json::parse(e.out);
     REQUIRE(v);
+    // A refusal is looked at twice, the second time as a person sees it: the same status and id, and three lines.
+    if (const Json& id = (*v)["error"]["id"]; id.is_string()) {
+      Ended text = h5i(for_a_person);
+      INFO(text.status << ": " << text.err);
+      CHECK(text.status == status);
+      CHECK(is_refusal(text.err, id.string()));
+    }
     return *v;
   }
 

@@ -45,7 +45,9 @@ struct Place {
     words.insert(words.begin(), "h5i");
     return test::run({.argv = words, .env = {{"HOME", home}}, .cwd = repo + below});
   }
+  // A refusal is looked at twice, the second time as a person sees it: the same status and id, and three lines.
   Json json(std::vector<std::string> words, const std::string& schema, int status) const {
+    const std::vector<std::string> for_a_person = words;
     words.push_back("--json");
     Ended e = h5i(words);
     INFO(e.out << e.err);
@@ -56,6 +58,12 @@ struct Place {
     }
     auto v = parse_json(e.out, "output");
     REQUIRE(v);
+    if (const Json& id = (*v)["error"]["id"]; id.is_string()) {
+      Ended text = h5i(for_a_person);
+      INFO(text.status << ": " << text.err);
+      CHECK(text.status == status);
+      CHECK(test::is_refusal(text.err, id.string()));
+    }
     return *v;
   }
 };
