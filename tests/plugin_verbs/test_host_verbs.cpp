@@ -1,3 +1,5 @@
+#include <set>
+
 #include "tests/plugin_verbs/prefix.hpp"
 
 using namespace h5i;
@@ -72,6 +74,30 @@ TEST_CASE("box probe of one tier answers by its exit status") {
   CHECK(is_refusal(e.err, "tier.not-installed"));
   CHECK(e.err.find("not installed") != std::string::npos);
   CHECK(e.err.find("h5i-tier-process") != std::string::npos);
+}
+
+TEST_CASE("what a file asks of a tier that cannot hold it is refused in three lines; what a built-in asks is reported") {
+  Prefix p;
+  p.scratch().add("partial");
+  fs::create_directories(p.root() / ".git/objects");
+  fs::create_directories(p.root() / ".git/refs");
+  write_file((p.root() / ".git/HEAD").string(), "ref: refs/heads/main\n");
+  fs::create_directories(p.root() / ".h5i");
+  auto explain = [&](const std::string& body, int status) {
+    write_file((p.root() / ".h5i/env.yaml").string(), "profiles:\n  a: { " + body + " }\n");
+    return p.json({"policy", "explain", "a", "--tier", "fixture.partial"}, status);
+  };
+  for (const char* limit : {"mem: 1G", "procs: 10", "cpu: 1m", "fsize: 1M"}) {
+    CAPTURE(limit);
+    CHECK(explain("resources: { " + std::string(limit) + " }", 1)["error"]["id"].string() == "policy.limit-unenforceable");
+  }
+  CHECK(explain("fs: { private: { cache: cache } }", 1)["error"]["id"].string() == "policy.field-unenforceable");
+  CHECK(explain("net: { egress: [a.example] }", 1)["error"]["id"].string() == "policy.egress-unenforceable");
+  std::set<std::string> unheld;
+  const Json reported = explain("tools: [sh]", 0);
+  for (const Json& n : reported["not_enforced"].array()) unheld.insert(n["field"].string());
+  CHECK(unheld.count("resources.mem"));
+  CHECK(unheld.count("resources.procs"));
 }
 
 TEST_CASE("an untrusted plugin is never mapped: its constructor would have said so") {
