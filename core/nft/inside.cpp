@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/if_tun.h>
+#include <linux/mount.h>
 #include <net/if.h>
 #include <net/route.h>
 #include <netinet/in.h>
@@ -9,14 +10,21 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstring>
+#include <functional>
 
 #include "core/base/json.hpp"
 #include "core/nft/transaction.hpp"
+#include "core/os/beneath.hpp"
+#include "core/os/fs.hpp"
+#include "core/os/mount.hpp"
 #include "core/os/socket.hpp"
 
 namespace h5i::nft {
@@ -26,6 +34,7 @@ namespace {
 constexpr uint32_t kOwnAddress = 0xc0000264;  // 192.0.2.100, as slirp4netns gives it
 constexpr unsigned char kOwnAddress6[16] = {0x20, 0x01, 0x0d, 0xb8, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2};
 constexpr int kAnswerMs = 5000;
+constexpr unsigned kKeepCapabilities = 1u << 2;  // SECBIT_NO_SETUID_FIXUP
 
 // <linux/ipv6.h> has it beside declarations that clash with libc's.
 struct In6Ifreq {
@@ -130,10 +139,47 @@ Result<std::vector<UniqueFd>> open_all(const Namespaces& n, const Wanted& w) {
   return out;
 }
 
-[[noreturn]] void inside(const Namespaces& n, const Wanted& w, int channel, pid_t parent) {
+// The first id that a map of this process's user namespace names: the only one there is.
+Result<unsigned> first_id(const char* map) {
+  std::string text = H5I_TRY(os::read_file(map, 4096));
+  unsigned id = 0;
+  if (sscanf(text.c_str(), "%u", &id) != 1) return make_error(Errc::TIER_SETUP, "the box's user namespace has no ids", map);
+  return id;
+}
+
+// A file of ours on a file system of ours, laid over the one that the box sees: whoever opens the name finds the new one, whole.
+Result<std::vector<UniqueFd>> lay_hosts(const Namespaces& n, const std::string& content) {
+  if (setns(n.user, CLONE_NEWUSER) != 0) return sys_error("join the box's users");
+  // An id that the namespace does not know owns no file in it; the capabilities stay. The box's own /proc knows nothing of us.
+  unsigned uid = H5I_TRY(first_id("/proc/self/uid_map")), gid = H5I_TRY(first_id("/proc/self/gid_map"));
+  if (prctl(PR_SET_SECUREBITS, kKeepCapabilities, 0, 0, 0) != 0 || setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0) return sys_error("take an id of the box");
+  if (setns(n.mnt, CLONE_NEWNS) != 0) return sys_error("join the box's mounts");
+  UniqueFd fs(static_cast<int>(syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC)));
+  auto set = [&](const char* key, const char* value) { return syscall(SYS_fsconfig, fs.get(), FSCONFIG_SET_STRING, key, value, 0) == 0; };
+  if (!fs || !set("size", "2097152") || !set("nr_inodes", "4") || !set("mode", "0755") || syscall(SYS_fsconfig, fs.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
+    return sys_error("make a file system in the box");
+  UniqueFd root(static_cast<int>(syscall(SYS_fsmount, fs.get(), FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)));
+  UniqueFd file(root ? openat(root.get(), "hosts", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1);
+  if (!file) return sys_error("make a file in the box");
+  H5I_TRY(os::write_all(file, content));
+  if (fchmod(file.get(), 0444) != 0) return sys_error("fchmod");
+  file.reset();
+  UniqueFd tree(static_cast<int>(syscall(SYS_open_tree, root.get(), "hosts", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
+  os::MountAttr sealed;
+  sealed.set = MOUNT_ATTR_RDONLY;
+  if (!tree || syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH, &sealed, sizeof sealed) != 0) return sys_error("seal a file of the box");
+  UniqueFd top(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd there(H5I_TRY(os::open_beneath(top, "etc/hosts", O_PATH)));
+  if (syscall(SYS_move_mount, tree.get(), "", there.get(), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) return sys_error("lay a file over the box's own");
+  return std::vector<UniqueFd>();
+}
+
+using Work = std::function<Result<std::vector<UniqueFd>>()>;
+
+[[noreturn]] void inside(const Work& work, int channel, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != parent) _exit(1);
-  auto opened = open_all(n, w);
+  auto opened = work();
   if (!opened) {
     const Error& e = opened.error();
     Json said = json::Object{{"code", static_cast<int64_t>(e.code)}, {"what", e.what}, {"evidence", e.evidence}, {"errno", e.sys_errno}};
@@ -146,34 +192,43 @@ Result<std::vector<UniqueFd>> open_all(const Namespaces& n, const Wanted& w) {
   _exit(0);
 }
 
-}  // namespace
-
-Result<Opened> open_inside(const Namespaces& namespaces, const Wanted& wanted) {
+Result<std::vector<UniqueFd>> in_child(const Work& work) {
   auto pair = H5I_TRY(os::seqpacket_pair());
   pid_t self = getpid(), pid = fork();
   if (pid < 0) return sys_error("fork");
-  if (pid == 0) inside(namespaces, wanted, pair.b.get(), self);
+  if (pid == 0) inside(work, pair.b.get(), self);
   pair.b.reset();
   auto ready = os::wait_readable(pair.a.get(), kAnswerMs);
   if (!ready || !*ready) kill(pid, SIGKILL);
   auto packet = os::receive_packet(pair.a.get(), true);
   while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
-  if (!packet || !*packet) return make_error(Errc::TIER_SETUP, "nobody could enter the box's network", "no answer from within");
-  Json said = H5I_TRY(parse_json((*packet)->bytes, "answer from within the box's network", 4096));
+  if (!packet || !*packet) return make_error(Errc::TIER_SETUP, "nobody could enter the box", "no answer from within");
+  Json said = H5I_TRY(parse_json((*packet)->bytes, "answer from within the box", 4096));
   if (said["code"].is_int()) {
     int err = static_cast<int>(said["errno"].integer());
     if (err != 0) return sys_error(said["what"].string(), err);
     return make_error(static_cast<Errc>(said["code"].integer()), said["what"].string(), said["evidence"].string());
   }
+  return std::move((*packet)->fds);
+}
+
+}  // namespace
+
+Result<Opened> open_inside(const Namespaces& namespaces, const Wanted& wanted) {
   Opened out;
-  if ((*packet)->fds.size() != wanted.netfilter + (wanted.tun ? 1 : 0)) return make_error(Errc::TIER_SETUP, "nobody could enter the box's network", "descriptors are missing");
-  out.netfilter = std::move((*packet)->fds);
+  out.netfilter = H5I_TRY(in_child([&] { return open_all(namespaces, wanted); }));
+  if (out.netfilter.size() != wanted.netfilter + (wanted.tun ? 1 : 0)) return make_error(Errc::TIER_SETUP, "nobody could enter the box's network", "descriptors are missing");
   if (wanted.tun) {
     out.tun = std::move(out.netfilter.back());
     out.netfilter.pop_back();
   }
   return out;
+}
+
+Result<void> replace_hosts(const Namespaces& namespaces, const std::string& content) {
+  H5I_TRY(in_child([&] { return lay_hosts(namespaces, content); }));
+  return {};
 }
 
 }  // namespace h5i::nft

@@ -1,6 +1,7 @@
-// What only a process inside a box's network namespace can open. It is opened by a short-lived child that joins the two
-// namespaces and hands the descriptors over; the caller stays outside.
+// What only a process inside a box's namespaces can open or do. A short-lived child joins the two that it takes, does it and hands
+// over the descriptors; the caller stays outside.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "core/base/result.hpp"
@@ -9,7 +10,7 @@
 namespace h5i::nft {
 
 struct Namespaces {
-  int user = -1, net = -1;  // borrowed; `user` owns `net`, and the caller is its owner or has CAP_SYS_ADMIN there
+  int user = -1, net = -1, mnt = -1;  // borrowed; `user` owns the other that is used, and the caller is its owner or has CAP_SYS_ADMIN there
 };
 
 constexpr const char* kInterface = "h5i0";  // of the way out, whoever reads it
@@ -26,5 +27,8 @@ struct Opened {
 
 // The caller has one thread. DENIED when the namespaces may not be joined; else what the kernel said.
 Result<Opened> open_inside(const Namespaces& namespaces, const Wanted& wanted);
+
+// The box's /etc/hosts says `content` from now on. It must be there, behind no link. `net` is not used.
+Result<void> replace_hosts(const Namespaces& namespaces, const std::string& content);
 
 }  // namespace h5i::nft

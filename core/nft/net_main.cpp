@@ -4,8 +4,9 @@
 //
 // Descriptors: 3 the spawner's socket, 4 the user namespace that owns the box's network, 5 that network. One packet is one
 // JSON object. Asked: {"do":"begin","egress":h5i.egress/1,"uplink":"none"|"observed"|"any"|"slirp4netns"|"pasta",
-// "host_loopback":bool},
-// {"do":"replace","egress":...}, {"do":"end"}. Answered: {"error":id,"what":text,"evidence":text}, or what was asked for.
+// "host_loopback":bool}, {"do":"replace","egress":...}, {"do":"end"}. Answered: {"error":id,"what":text,"evidence":text}, or what was
+// asked for. With "replace" may come "hosts", and the user and mount namespaces whose /etc/hosts is to say that; "uncertain" in an
+// error: the kernel took the rules and does not hold what was meant.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -54,26 +55,33 @@ class Network {
     H5I_TRY(confirm(opened.netfilter[1], ruleset_of(egress_)));
     log_.emplace(H5I_TRY(PacketLog::listen(std::move(opened.netfilter[2]), egress_.log_group)));
     if (opened.tun) far_.emplace(std::move(opened.tun));
+    ipv6_ = any_v6(egress_);
     if (search) {
       UplinkProgram program = H5I_TRY(search->found());
-      uplink_.emplace(H5I_TRY(Uplink::start(program, namespaces_, {.ipv6 = any_v6(egress_), .host_loopback = host_loopback_})));
+      uplink_.emplace(H5I_TRY(Uplink::start(program, namespaces_, {.ipv6 = ipv6_, .host_loopback = host_loopback_})));
     }
-    if (uplink_ && !uplink_->program().pasta && any_v6(egress_)) (void)H5I_TRY(open_inside(namespaces_, {.ipv6 = true}));
+    if (uplink_ && !uplink_->program().pasta && ipv6_) (void)H5I_TRY(open_inside(namespaces_, {.ipv6 = true}));
     return Json(json::Object{{"begun", true}, {"rules", sha256_hex(ruleset_of(egress_).to_text())}, {"uplink", uplink_ ? Json(uplink_->program().path) : Json()}});
   }
 
-  // Counters of rules that stay begin anew: what they counted is kept here.
-  Result<Json> replace(const Json& asked) {
+  // Counters of rules that stay begin anew: what they counted is kept here. Names first: one that leads nowhere yet is refused,
+  // and one that is gone is told of no more.
+  Result<Json> replace(const Json& asked, const std::vector<UniqueFd>& box, bool* uncertain) {
     Egress next = H5I_TRY(Egress::from_json(asked["egress"]));
     if (!log_ || next.log_group != egress_.log_group) return make_error(Errc::INVALID, "another network than the one that was begun");
+    if (asked["hosts"].is_string() != (box.size() == 2)) return make_error(Errc::INVALID, "a hosts file without the mounts that it is for");
+    if (any_v6(next) && uplink_ && !ipv6_) return make_error(Errc::INVALID, "the box was started without IPv6");
     H5I_TRY(check_gateway(next, host_loopback_));
     Opened opened = H5I_TRY(open_inside(namespaces_, {.netfilter = 3}));
     State before = H5I_TRY(confirm(opened.netfilter[0], ruleset_of(egress_)));
+    if (asked["hosts"].is_string()) H5I_TRY(replace_hosts({.user = box[0].get(), .mnt = box[1].get()}, asked["hosts"].string()));
     H5I_TRY(apply(opened.netfilter[1], ruleset_of(next), Change::REPLACE));
+    *uncertain = true;
     keep(before.counts);
     std::string was = sha256_hex(ruleset_of(egress_).to_text());
     egress_ = std::move(next);
     H5I_TRY(confirm(opened.netfilter[2], ruleset_of(egress_)));
+    *uncertain = false;
     return Json(json::Object{{"replaced", true}, {"before", was}, {"rules", sha256_hex(ruleset_of(egress_).to_text())}});
   }
 
@@ -150,7 +158,7 @@ class Network {
     return out;
   }
 
-  Namespaces namespaces_{kUser, kNet};
+  Namespaces namespaces_{.user = kUser, .net = kNet};
   Egress egress_;
   std::optional<PacketLog> log_;
   std::optional<FarEnd> far_;
@@ -158,14 +166,14 @@ class Network {
   Refusals refused_;
   std::map<std::string, Counted> counts_;
   std::map<std::string, Allow> about_;
-  bool host_loopback_ = false, failed_log_ = false, uplink_ended_ = false;
+  bool host_loopback_ = false, ipv6_ = false, failed_log_ = false, uplink_ended_ = false;
 };
 
-Result<Json> answer(Network& network, const std::string& bytes) {
-  Json asked = H5I_TRY(parse_json(bytes, "request to h5i-net", os::kMaxPacket));
+Result<Json> answer(Network& network, const os::Packet& packet, bool* uncertain) {
+  Json asked = H5I_TRY(parse_json(packet.bytes, "request to h5i-net", os::kMaxPacket));
   std::string verb = asked["do"].string();
   if (verb == "begin") return network.begin(asked);
-  if (verb == "replace") return network.replace(asked);
+  if (verb == "replace") return network.replace(asked, packet.fds, uncertain);
   if (verb == "end") return network.end();
   return make_error(Errc::INVALID, "no such request", verb);
 }
@@ -189,8 +197,9 @@ int main() {
     auto packet = os::receive_packet(kSpawner, true);
     if (!packet && packet.error().code == Errc::BUSY) continue;
     if (!packet || !*packet) return 0;  // the spawner is gone, and with it the box
-    auto said = answer(network, (*packet)->bytes);
-    Json out = said ? std::move(*said) : Json(json::Object{{"error", errc_id(said.error().code)}, {"what", said.error().what}, {"evidence", said.error().evidence}});
+    bool uncertain = false;
+    auto said = answer(network, **packet, &uncertain);
+    Json out = said ? std::move(*said) : Json(json::Object{{"error", errc_id(said.error().code)}, {"what", said.error().what}, {"evidence", said.error().evidence}, {"uncertain", uncertain}});
     if (!os::send_packet(kSpawner, json::canonical(out))) return 1;
   }
 }

@@ -136,6 +136,17 @@ Result<void> SpawnWatch::signal(int number) {
   return send(channel_.get(), m);
 }
 
+Result<void> SpawnWatch::change_network(const Json& request, int user, int mnt) {
+  std::string text = json::canonical(request);
+  if (text.size() > kMaxNetworkRequest) return make_error(Errc::TOO_LARGE, "the change of rules", std::to_string(text.size()) + " bytes");
+  auto memfd = H5I_TRY(os::sealed_memfd("h5i-network", text));
+  Message m;
+  m.kind = Kind::network;
+  std::vector<int> fds{memfd.get()};
+  if (user >= 0) fds.insert(fds.end(), {user, mnt});
+  return send(channel_.get(), m, fds);
+}
+
 Result<SpawnWatch::Event> SpawnWatch::next(int64_t timeout_ms) {
   auto r = H5I_TRY(receive(channel_.get(), timeout_ms));
   Event e;
@@ -158,6 +169,11 @@ Result<SpawnWatch::Event> SpawnWatch::next(int64_t timeout_ms) {
     case Kind::ended:
       e.what = Event::What::ended;
       e.result = std::move(r->message.result);
+      return e;
+    case Kind::network_said:
+      e.what = Event::What::network_said;
+      e.said = H5I_TRY(parse_json(r->message.text, "answer about the box's network"));
+      e.certain = r->message.extra == 0;
       return e;
     default:
       return make_error(Errc::INVALID, "bad message on a spawner's channel", "not for the core");

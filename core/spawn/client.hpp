@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/json.hpp"
 #include "core/base/result.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/os/socket.hpp"
@@ -72,9 +73,12 @@ class SpawnWatch {
   // Monotonic. The spawner keeps it too, a little later than the core, which may be stopped then: H5I_OUTCOME_TIMEOUT.
   Result<void> set_deadline(int64_t until_ns);
   Result<void> signal(int number);
+  // Other rules for the workload's network, see BoxNetwork::replace; a network_said event answers. `user` and `mnt`: of the
+  // workload, or both -1.
+  Result<void> change_network(const Json& request, int user, int mnt);
 
   struct Event {
-    enum class What { workload, denial, ended, closed } what = What::closed;
+    enum class What { workload, denial, ended, network_said, closed } what = What::closed;
     uint64_t handle = 0;
     UniqueFd pidfd;      // workload: of h5i-init, or of the workload itself when the plan has no init
     pid_t init_pid = 0;  // workload: that process
@@ -84,6 +88,8 @@ class SpawnWatch {
     std::string plan_digest;  // workload: canonical_digest() of the plan that the spawner executes
     Denial denial;
     SpawnResult result;  // ended
+    Json said;            // network_said
+    bool certain = true;  // network_said: whether it is known which rules hold
   };
   // `closed` when the spawner is gone. TIMEOUT when nothing came.
   Result<Event> next(int64_t timeout_ms);

@@ -18,7 +18,7 @@
 namespace h5i::spawn {
 namespace {
 
-constexpr int64_t kBeginMs = 10'000, kEndMs = 5'000, kLeaveMs = 2'000;
+constexpr int64_t kBeginMs = 10'000, kReplaceMs = 5'000, kEndMs = 5'000, kLeaveMs = 2'000;
 enum { kSocket = 3, kUser = 4, kNet = 5, kExec = 6, kPlaces = 7 };  // of h5i-net's descriptors
 
 // After fork; the spawner has one thread.
@@ -55,17 +55,32 @@ BoxNetwork::~BoxNetwork() {
   }
 }
 
-Result<std::string> BoxNetwork::ask(const Json& request, int64_t timeout_ms) {
-  H5I_TRY(os::send_packet(socket_.get(), json::canonical(request)));
+Result<Json> BoxNetwork::exchange(const Json& request, int64_t timeout_ms, const std::vector<int>& fds) {
+  H5I_TRY(os::send_packet(socket_.get(), json::canonical(request), fds));
   if (!H5I_TRY(os::wait_readable(socket_.get(), timeout_ms))) return make_error(Errc::TIMEOUT, "h5i-net does not answer");
   auto packet = H5I_TRY(os::receive_packet(socket_.get(), true));
   if (!packet) return make_error(Errc::TIER_SETUP, "h5i-net ended", "it was killed, or could not start");
-  Json said = H5I_TRY(parse_json(packet->bytes, "answer of h5i-net", os::kMaxPacket));
+  return parse_json(packet->bytes, "answer of h5i-net", os::kMaxPacket);
+}
+
+Result<std::string> BoxNetwork::ask(const Json& request, int64_t timeout_ms) {
+  Json said = H5I_TRY(exchange(request, timeout_ms));
   if (said["error"].is_string()) {
     Errc code = errc_from_id(said["error"].string());
     return make_error(code == Errc::TIER_PROBE_MISSING ? code : Errc::TIER_SETUP, "the box's network: " + said["what"].string(), said["evidence"].string());
   }
-  return std::move(packet->bytes);
+  return json::canonical(said);
+}
+
+BoxNetwork::Replaced BoxNetwork::replace(const Json& request, const std::vector<UniqueFd>& box) {
+  Json asked = request;
+  asked["do"] = "replace";
+  std::vector<int> raw;
+  for (const UniqueFd& fd : box) raw.push_back(fd.get());
+  auto said = exchange(asked, kReplaceMs, raw);
+  if (said) return {!(*said)["uncertain"].boolean(), json::canonical(*said)};
+  const Error& e = said.error();
+  return {false, json::canonical(json::Object{{"error", e.id()}, {"what", e.what}, {"evidence", e.evidence}})};
 }
 
 Result<BoxNetwork> BoxNetwork::begin(int program, int user_namespace, int net_namespace, const NetworkSpec& spec) {

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "core/base/result.hpp"
 #include "core/base/unique_fd.hpp"
@@ -19,11 +20,21 @@ class BoxNetwork {
   BoxNetwork& operator=(BoxNetwork&&) = delete;
   ~BoxNetwork();  // ends h5i-net and, with it, the way out
 
+  // Other rules for the box that runs. `request`: {"egress": h5i.egress/1, "hosts": text}, the second optional and with `box`, the
+  // user and mount namespaces whose /etc/hosts it becomes. An answer with "uncertain", and none, mean that nobody knows what
+  // holds the box now.
+  struct Replaced {
+    bool certain = true;
+    std::string said;  // {"before","rules"}: digests; or {"error","what","evidence"}
+  };
+  Replaced replace(const Json& request, const std::vector<UniqueFd>& box);
+
   // The report (h5i.network/1), canonical; at most kMaxNetwork bytes.
   Result<std::string> end();
 
  private:
   BoxNetwork() = default;
+  Result<Json> exchange(const Json& request, int64_t timeout_ms, const std::vector<int>& fds = {});
   Result<std::string> ask(const Json& request, int64_t timeout_ms);
   UniqueFd socket_, pidfd_;
   pid_t pid_ = -1;

@@ -7,8 +7,8 @@
 namespace h5i::spawn {
 namespace {
 
-constexpr uint32_t kMagic = 0x73356832;  // "2h5s": bumped with every change of the layout
-constexpr size_t kMaxText = 1024, kSetupText = 127;
+constexpr uint32_t kMagic = 0x73356833;  // "3h5s": bumped with every change of the layout
+constexpr size_t kMaxText = 1024, kMaxSaid = 8192, kSetupText = 127;
 
 struct Header {
   uint32_t magic;
@@ -50,12 +50,14 @@ bool known(uint16_t k) {
     case Kind::kill_all:
     case Kind::signal:
     case Kind::deadline:
+    case Kind::network:
     case Kind::started:
     case Kind::refused:
     case Kind::done:
     case Kind::workload:
     case Kind::denial:
     case Kind::ended:
+    case Kind::network_said:
       return true;
   }
   return false;
@@ -136,6 +138,7 @@ std::string encode(const Message& m) {
   std::string body;
   if (has_result(m.kind)) body = result_bytes(m.result);
   if (m.kind == Kind::refused) body = m.text.substr(0, kMaxText);
+  if (m.kind == Kind::network_said) body = m.text.substr(0, kMaxSaid);
   if (m.kind == Kind::workload) body = m.text;
   if (m.kind == Kind::deadline) put(body, m.until_ns);
   if (m.kind == Kind::denial) {
@@ -163,8 +166,8 @@ Result<Message> decode(std::string_view packet) {
   m.extra = h.extra;
   if (has_result(m.kind)) {
     if (!parse_result(packet, &m.result)) return bad("malformed result");
-  } else if (m.kind == Kind::refused) {
-    if (packet.size() > kMaxText) return bad("text is too long");
+  } else if (m.kind == Kind::refused || m.kind == Kind::network_said) {
+    if (packet.size() > (m.kind == Kind::refused ? kMaxText : kMaxSaid)) return bad("text is too long");
     m.text = std::string(packet);
   } else if (m.kind == Kind::workload) {
     if (packet.size() != kDigestText || packet.find_first_not_of("0123456789abcdef") != std::string_view::npos)
@@ -188,6 +191,8 @@ FdCount fds_of(Kind kind) {
       return {1, 1};
     case Kind::stdio:
       return {3, 3};
+    case Kind::network:
+      return {1, 3};
     case Kind::done:
       return {0, 1};
     case Kind::workload:

@@ -19,6 +19,7 @@ enum class Kind : uint16_t {
   kill_all = 11,  // body: KillBody; everything, and nothing new is started
   signal = 12,    // body: SignalBody, to the workload's process group
   deadline = 13,  // body: monotonic nanoseconds; everything is killed then, should the core not have asked before
+  network = 14,   // fds: request (sealed memfd, see BoxNetwork::replace), then user and mount namespace or neither
   // spawner -> host process
   started = 20,  // handle
   refused = 21,  // text: what; body: RefusedBody
@@ -28,6 +29,7 @@ enum class Kind : uint16_t {
                   // that it runs; body: WorkloadBody
   denial = 31,    // handle, one denial: the first of its system call
   ended = 32,     // handle, as `done`
+  network_said = 33,  // text: the answer to `network`; extra: 1 when nobody knows which rules hold, and the box is killed
 };
 
 struct Denial {
@@ -59,9 +61,9 @@ struct Message {
   uint64_t handle = 0;
   uint32_t what = 0;   // start: H5I_SPAWN_*; kill, kill_all: H5I_OUTCOME_*; signal: number; workload: init's pid;
                        // stdio: 1 when it is the slave of a pty; refused: Errc
-  uint32_t extra = 0;  // workload: 1 when the pidfd is of h5i-init
+  uint32_t extra = 0;  // workload: 1 when the pidfd is of h5i-init; network_said: 1 when uncertain
   int64_t until_ns = 0;  // deadline
-  std::string text;  // refused: what; workload: canonical_digest() of the plan document that is executed, 64 hex digits
+  std::string text;  // refused: what; network_said: the answer; workload: canonical_digest() of the plan document that is executed, 64 hex digits
   SpawnResult result;  // done, ended; denial: result.denials[0]
 };
 
@@ -71,6 +73,7 @@ constexpr size_t kMaxDenials = 1024;
 constexpr uint32_t kTableNumbers = 768;
 constexpr size_t kMaxStrangeNumbers = kMaxDenials - kTableNumbers - 1;
 constexpr size_t kMaxNetwork = 96u << 10;         // bytes of a network's report
+constexpr size_t kMaxNetworkRequest = 96u << 10;  // bytes of a change of rules
 constexpr size_t kMaxPlan = 4u << 20;            // bytes of a plan document
 constexpr size_t kMaxCanaryOutput = 256u << 10;  // what h5i.host.spawn/1 promises
 

@@ -136,6 +136,7 @@ class Spawner {
   Result<int> helper(UniqueFd& source, UniqueFd& memfd, const char* name);
   Result<void> clone(Run& run, const ChildProgram& program);
   Result<void> map_ids(Run& run);
+  void change_network(std::vector<UniqueFd> fds);
   Result<void> begin_network(Run& run, const UniqueFd& user, const UniqueFd& net);
   void undo(Run& run);
   void kill(Run& run, uint32_t outcome);
@@ -224,6 +225,9 @@ bool Spawner::from_core() {
       return true;
     case Kind::deadline:
       deadline_ns_ = m->until_ns > INT64_MAX - kCoreFirstNs ? INT64_MAX : m->until_ns + kCoreFirstNs;
+      return true;
+    case Kind::network:
+      change_network(std::move((*packet)->fds));
       return true;
     case Kind::signal:
       for (auto& run : runs_) {
@@ -355,6 +359,29 @@ Result<void> Spawner::begin_network(Run& run, const UniqueFd& user, const Unique
   int program = H5I_TRY(helper(net_source_, net_, "h5i-net"));
   run.network.emplace(H5I_TRY(BoxNetwork::begin(program, user.get(), net.get(), *run.plan.network)));
   return {};
+}
+
+// The rules of a box that runs. When it is not known which ones hold, none of its packets may go anywhere.
+void Spawner::change_network(std::vector<UniqueFd> fds) {
+  Message m;
+  m.kind = Kind::network_said;
+  auto say = [&](const Error& e) { m.text = json::canonical(json::Object{{"error", e.id()}, {"what", e.what}, {"evidence", e.evidence}}); };
+  auto run = std::find_if(runs_.begin(), runs_.end(), [](const auto& r) { return r->kind == H5I_SPAWN_WORKLOAD && r->network && !r->ended; });
+  auto text = os::is_sealed(fds[0].get()) && fds.size() != 2 && lseek(fds[0].get(), 0, SEEK_SET) == 0 ? os::read_fd(fds[0].get(), kMaxNetworkRequest, "change of rules")
+                                                             : Result<std::string>(make_error(Errc::INVALID, "the change of rules is not a sealed memfd"));
+  auto request = text ? parse_json(*text, "change of rules") : Result<Json>(text.error());
+  if (!request) {
+    say(request.error());
+  } else if (run == runs_.end()) {
+    say(make_error(Errc::NOT_FOUND, "no box with rules of its own runs"));
+  } else {
+    fds.erase(fds.begin());
+    BoxNetwork::Replaced replaced = (*run)->network->replace(*request, fds);
+    m.text = std::move(replaced.said);
+    m.extra = replaced.certain ? 0 : 1;
+    if (!replaced.certain) kill(**run, H5I_OUTCOME_VIOLATION);
+  }
+  core_.send(m);
 }
 
 // Of a start that failed after the clone.

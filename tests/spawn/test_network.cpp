@@ -50,10 +50,10 @@ uint64_t packets_to(const Json& list, const std::string& to) {
   return 0;
 }
 
-// On the host's loopback, saying "hello" to each who comes; at a port of the kernel's choice.
+// On the host's loopback, saying "hello" to each who comes and, with `echo`, what each says; at a port of the kernel's choice.
 class Listener {
  public:
-  Listener() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit Listener(bool echo = false) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in a{};
     a.sin_family = AF_INET;
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -66,6 +66,11 @@ class Listener {
     for (;;) {
       UniqueFd c(accept(fd_.get(), nullptr, nullptr));
       (void)!write(c.get(), "hello\n", 6);
+      if (!echo || fork() != 0) continue;
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      char b[64];
+      for (ssize_t n; (n = read(c.get(), b, sizeof b)) > 0;) (void)!write(c.get(), b, static_cast<size_t>(n));
+      _exit(0);
     }
   }
   ~Listener() {
@@ -338,5 +343,107 @@ KERNEL_TEST("nothing of a box's network outlives a spawner that was killed", "[s
     int left = 1;
     for (int i = 0; i < 300 && left > 0; i++, usleep(10000)) left = processes_of_networks() - before;
     KCHECK(left == 0);
+  }
+}
+
+namespace {
+
+// A box behind slirp4netns that may reach `port` of the host's loopback, and what changes while it runs.
+Json alive(const Checks& k, const std::string& port, const std::string& script) {
+  Json p = confined_plan(k);
+  p["network"] = network("slirp4netns", "\"192.0.2.2\"", "\"" + port + "\"", "host-loopback");
+  p["network"]["host_loopback"] = true;
+  Json& hosts = add_mount(p, "file", "/etc/hosts");
+  hosts["content"] = "192.0.2.2 before\n";
+  hosts["mode"] = 0444;
+  set_command(p, {"/usr/bin/bash", "-c", script});
+  return p;
+}
+
+struct Namespaces {
+  UniqueFd user, mnt;
+  explicit Namespaces(pid_t pid) {
+    std::string ns = "/proc/" + std::to_string(pid) + "/ns/";
+    user.reset(open((ns + "user").c_str(), O_RDONLY | O_CLOEXEC));
+    mnt.reset(open((ns + "mnt").c_str(), O_RDONLY | O_CLOEXEC));
+  }
+};
+
+std::string read_until(int fd, const std::string& word) {
+  std::string out;
+  char b[256];
+  for (ssize_t n; out.find(word) == std::string::npos && (n = read(fd, b, sizeof b)) > 0;) out.append(b, static_cast<size_t>(n));
+  return out;
+}
+
+// Starts the box, lets it go, waits until it says READY, sends `request` and gives the answer; `o` has all of the output.
+std::optional<spawn::SpawnWatch::Event> changed(const Json& plan, const Json& request, bool with_mounts, Outcome& o) {
+  Session s;
+  auto waiting = s.start(plan, o);
+  if (!waiting) return {};
+  auto peer = waiting->gate.wait_ready(10000);
+  if (!peer || !*peer) return {};
+  Namespaces box((*peer)->pid);
+  (void)waiting->gate.go();
+  std::string first = read_until(waiting->output.get(), "READY\n");
+  if (auto sent = s.watch->change_network(request, with_mounts ? box.user.get() : -1, box.mnt.get()); !sent) return {};
+  auto said = s.watch->next(10000);
+  if (!said) return {};
+  s.collect(o, waiting->handle, waiting->output.get());
+  o.output = first + o.output;
+  return std::move(*said);
+}
+
+constexpr const char* kFlow = "read -t 5 -u 3 l && echo \"flow $l\" || echo flow cut; ";
+
+}  // namespace
+
+KERNEL_TEST("rules of a box that runs are replaced: what is new passes, what is gone is cut, and names follow", "[spawn][network]") {
+  if (no_tun(k) || no_uplink()) return;
+  Listener first(true), second;
+  std::string both = "\"" + first.port() + "\",\"" + second.port() + "\"";
+  std::string script = "exec 3<>/dev/tcp/192.0.2.2/" + first.port() + "; read -t 5 -u 3 l && echo \"first $l\"; echo ping >&3; " + kFlow +
+                       dial("192.0.2.2", second.port()) + "echo READY; for i in {1..200}; do grep -q later /etc/hosts && break; sleep 0.05; done; " + dial("later", second.port()) +
+                       "(exec 4<>/dev/tcp/192.0.2.2/" + first.port() + " && read -t 5 -u 4 l && echo $l) 2>/dev/null || echo refused; { echo ping >&3; } 2>/dev/null; " + kFlow + "{ echo x >/etc/hosts; } 2>/dev/null || echo read-only";
+  Json request = json::Object{{"egress", network("", "\"192.0.2.2\"", "\"" + second.port() + "\"", "host-loopback")["egress"]}, {"hosts", "192.0.2.2 before\n192.0.2.2 later\n"}};
+  Outcome o;
+  auto said = changed(alive(k, first.port(), script), request, true, o);
+  KREQUIRE(said);
+  KCHECK_SAYS(said->what == spawn::SpawnWatch::Event::What::network_said && said->certain && said->said["replaced"].boolean(), json::canonical(said->said));
+  KCHECK_SAYS(said->said["before"].string().size() == 64 && said->said["rules"].string().size() == 64 && said->said["before"] != said->said["rules"], json::canonical(said->said));
+  KCHECK_SAYS(o.ok() && o.output == "first hello\nflow ping\nrefused\nREADY\nhello\nrefused\nflow cut\nread-only\n", o.text());
+  auto report = json::parse(o.result.network);
+  KREQUIRE(report);
+  // What was counted before the change is counted.
+  KCHECK_SAYS((*report)["allowed"].array()[0]["packets"].integer() >= 8 && !(*report)["changed"].boolean() && (*report)["rules"] == said->said["rules"], o.result.network);
+  // The control: with the first rule kept, its flow goes on.
+  request["egress"] = network("", "\"192.0.2.2\"", both, "host-loopback")["egress"];
+  Outcome kept;
+  said = changed(alive(k, first.port(), script), request, true, kept);
+  KCHECK_SAYS(said && said->certain && kept.output.find("READY\nhello\nhello\nflow ping\n") != std::string::npos, kept.text());
+}
+
+KERNEL_TEST("a change that cannot be made leaves the rules as they were", "[spawn][network]") {
+  if (no_tun(k) || no_uplink()) return;
+  Listener host, other;
+  std::string script = dial("192.0.2.2", host.port()) + "echo READY; sleep 1; " + dial("192.0.2.2", host.port()) + dial("192.0.2.2", other.port()) + "cat /etc/hosts";
+  Json good = json::Object{{"egress", network("", "\"192.0.2.2\"", "\"" + other.port() + "\"", "host-loopback")["egress"]}, {"hosts", "192.0.2.2 later\n"}};
+  struct {
+    const char* what;
+    std::function<void(Json&)> f;
+    bool mounts;
+  } rows[] = {{"not a document", [](Json& r) { r["egress"] = Json(); }, true},
+              {"another log group", [](Json& r) { r["egress"]["log_group"] = 6; }, true},
+              {"the gateway by another rule", [](Json& r) { r["egress"]["allow"].make_array()[0]["id"] = "wide"; }, true},
+              {"IPv6 in a box without it", [](Json& r) { r["egress"]["allow"].make_array()[0]["addresses"].push("2001:db8:1::7"); }, true},
+              {"a hosts file and no mounts", [](Json&) {}, false},
+              {"mounts and no hosts file", [](Json& r) { r.make_object().erase("hosts"); }, true}};
+  for (const auto& row : rows) {
+    Json request = good;
+    row.f(request);
+    Outcome o;
+    auto said = changed(alive(k, host.port(), script), request, row.mounts, o);
+    KCHECK_SAYS(said && said->certain && said->said["error"].is_string(), std::string(row.what) + ": " + (said ? json::canonical(said->said) : o.text()));
+    KCHECK_SAYS(o.ok() && o.output == "hello\nREADY\nhello\nrefused\n192.0.2.2 before\n", row.what + (": " + o.text()));
   }
 }
