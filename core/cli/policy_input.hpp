@@ -33,5 +33,6 @@ int policy_check(Context& ctx, const Parsed& parsed);
 int policy_diff(Context& ctx, const Parsed& parsed);
 int policy_init(Context& ctx, const Parsed& parsed);
 int box_allow(Context& ctx, const Parsed& parsed);
+int box_egress(Context& ctx, const Parsed& words);
 
 }  // namespace h5i::cli

@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   implement("policy", "diff", policy_diff);
   implement("policy", "init", policy_init);
   implement("box", "allow", box_allow);
+  implement("box", "egress", box_egress);
   implement("plugin", "install", plugin_install);
   return main_with("h5i-policy", argc, argv);
 }

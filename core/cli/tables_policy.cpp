@@ -56,6 +56,17 @@ std::vector<Command> policy_table() {
        .min_args = 0,
        .max_args = -1,
        .executable = policy},
+      {.noun = "box",
+       .verb = "egress",
+       .usage = "box egress {list BOX | add BOX RULE... | remove BOX RULE...} [options]",
+       .summary = "Show or change what a running box may reach.",
+       .description = "For a box that runs at a tier with packet rules, until its command ends. Names are looked up here, once. What is removed "
+                      "is cut, connections that are open included. Both effective digests, before and after, are in the box's log and receipt. "
+                      "Nothing above the host's ceiling is added, and nothing to a box whose policy denies all. A box cannot change its rules.",
+       .options = {{"--private", "", "weaker: the names added may resolve into private ranges"}},
+       .min_args = 1,
+       .max_args = -1,
+       .executable = policy},
       {.noun = "plugin",
        .verb = "install",
        .usage = "plugin install FILE [options]",

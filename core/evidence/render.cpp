@@ -104,6 +104,11 @@ Section network(const Json& r) {
   if (n["refused_others"].integer() > 0) s.rows.push_back({"refused: others", text_of(n["refused_others"]) + " packets to destinations beyond those that are told", true});
   if (n["lost"].boolean()) s.rows.push_back({"", "some refused packets were not told: the counts are lower bounds"});
   if (n["changed"].boolean()) s.rows.push_back({"", "the rules were not what they were at the start"});
+  for (const Json& c : n["changes"].array()) {
+    std::string rules;
+    for (const Json& rule : c["rules"].array()) rules += (rules.empty() ? "" : ", ") + text_of(rule);
+    s.rows.push_back({std::string("the host ") + (c["do"].string() == "add" ? "added " : "removed ") + rules, text_of(c["at"]) + ", effective digest then " + text_of(c["effective_digest"]), true});
+  }
   for (const Json& a : n["added"].array()) s.rows.push_back({"from the host's allow-list", text_of(a), true});
   for (const Json& a : n["not_pinned"].array()) s.rows.push_back({"not pinned: " + text_of(a["rule"]), text_of(a["address"]) + ", where no box may go", true});
   if (s.rows.empty()) s.rows.push_back({"", n["allowed"].is_array() ? "no packet left the box" : "not recorded"});

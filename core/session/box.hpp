@@ -27,6 +27,7 @@ struct BoxPaths {
   std::string git() const { return dir + "/git"; }        // the box's private git directory, outside $WORK
   std::string priv() const { return dir + "/private"; }   // fs.private caches
   std::string lock() const { return dir + "/lock"; }
+  std::string control() const { return dir + "/control"; } // socket of a running command, see control.hpp
   std::string live() const { return dir + "/live.json"; } // session, pids and start times of a running command
 };
 

@@ -95,6 +95,52 @@ Result<Addresses> look_up(const std::vector<std::string>& names) {
   return out;
 }
 
+std::vector<std::string> names_of(const std::vector<policy::EgressRule>& rules) {
+  std::vector<std::string> names;
+  for (const policy::EgressRule& r : rules)
+    if (r.kind == policy::EgressRule::Kind::NAME && std::find(names.begin(), names.end(), r.name) == names.end()) names.push_back(r.name);
+  return names;
+}
+
+Result<Json> destination(const policy::EgressRule& r, const Addresses& found, const std::string& id, Json& refused) {
+  using policy::EgressRule;
+  if (r.kind == EgressRule::Kind::SUFFIX)
+    return make_error(Errc::POLICY_EGRESS_TIER, "egress rule " + r.text() + " cannot be held by packet rules", "a suffix has no addresses that could be pinned", "name the hosts, or choose a tier that sees names on the wire");
+  Json addresses = json::Array{};
+  if (r.kind == EgressRule::Kind::NETWORK) {
+    for (const auto& [from, to] : reachable_parts(r.network, r.private_ok)) addresses.push(from == to ? to_text(from) : to_text(from) + "-" + to_text(to));
+    if (addresses.array().empty()) return make_error(Errc::EGRESS_RESOLVE, "egress rule " + r.text() + " leads nowhere", "no box may reach any of it");
+  } else {
+    auto at = found.find(r.name);
+    std::string where;
+    for (const Address& a : at == found.end() ? std::vector<Address>() : at->second) {
+      where += (where.empty() ? "" : ", ") + to_text(a);
+      if (addresses.array().size() == kMaxOfName) break;
+      if (policy::admits_address(r, a, r.low)) addresses.push(to_text(a));
+      else refused.push(json::Object{{"rule", r.text()}, {"address", to_text(a)}});
+    }
+    if (addresses.array().empty())
+      return make_error(Errc::EGRESS_RESOLVE, "egress rule " + r.text() + " leads nowhere",
+                        where.empty() ? "the name has no address on this host" : "no box may reach where the name points: " + where);
+  }
+  return Json(json::Object{{"id", id}, {"about", r.text()}, {"pinned", r.kind == EgressRule::Kind::NAME}, {"protocol", "tcp"}, {"addresses", addresses}, {"ports", json::Array{ports_text(r)}}});
+}
+
+std::string hosts_lines(const Json& allow) {
+  std::map<std::string, std::vector<std::string>> pinned;
+  for (const Json& d : allow.array()) {
+    if (!d["pinned"].boolean()) continue;
+    const std::string& about = d["about"].string();
+    auto& list = pinned[about.substr(0, about.rfind(':'))];
+    for (const Json& a : d["addresses"].array())
+      if (std::find(list.begin(), list.end(), a.string()) == list.end()) list.push_back(a.string());
+  }
+  std::string out;
+  for (const auto& [name, list] : pinned)
+    for (const std::string& a : list) out += a + " " + name + "\n";
+  return out;
+}
+
 Result<EgressNow> egress_now(const Json& profile, const UserDirs& dirs, const Lookup& lookup) {
   using policy::EgressRule;
   EgressNow out{Json(json::Object{}), Json(json::Array{}), Json(json::Array{})};
@@ -103,46 +149,12 @@ Result<EgressNow> egress_now(const Json& profile, const UserDirs& dirs, const Lo
   policy::MergedEgress merged = policy::merge_allow_list(own, H5I_TRY(policy::load_allow_list(dirs.config + "/egress-allow", geteuid())));
   for (const EgressRule& r : merged.added) out.added.push(r.text());
 
-  std::vector<std::string> names;
-  for (const EgressRule& r : merged.rules) {
-    if (r.kind == EgressRule::Kind::SUFFIX)
-      return make_error(Errc::POLICY_EGRESS_TIER, "egress rule " + r.text() + " cannot be held by packet rules", "a suffix has no addresses that could be pinned", "name the hosts, or choose a tier that sees names on the wire");
-    if (r.kind == EgressRule::Kind::NAME && std::find(names.begin(), names.end(), r.name) == names.end()) names.push_back(r.name);
-  }
-  Addresses found = H5I_TRY(lookup(names));
-
+  Addresses found;
+  if (std::none_of(merged.rules.begin(), merged.rules.end(), [](const EgressRule& r) { return r.kind == EgressRule::Kind::SUFFIX; }))
+    found = H5I_TRY(lookup(names_of(merged.rules)));
   Json allow = json::Array{};
-  std::string hosts;
-  std::map<std::string, std::vector<Address>> pinned;
-  for (const EgressRule& r : merged.rules) {
-    Json addresses = json::Array{};
-    if (r.kind == EgressRule::Kind::NETWORK) {
-      for (const auto& [from, to] : reachable_parts(r.network, r.private_ok)) addresses.push(from == to ? to_text(from) : to_text(from) + "-" + to_text(to));
-      if (addresses.array().empty()) return make_error(Errc::EGRESS_RESOLVE, "egress rule " + r.text() + " leads nowhere", "no box may reach any of it");
-    } else {
-      for (const Address& a : found[r.name]) {
-        if (addresses.array().size() == kMaxOfName) break;
-        if (!policy::admits_address(r, a, r.low)) {
-          out.refused.push(json::Object{{"rule", r.text()}, {"address", to_text(a)}});
-          continue;
-        }
-        addresses.push(to_text(a));
-        auto& list = pinned[r.name];
-        if (std::find(list.begin(), list.end(), a) == list.end()) list.push_back(a);
-      }
-      if (addresses.array().empty()) {
-        std::string where;
-        for (const Address& a : found[r.name]) where += (where.empty() ? "" : ", ") + to_text(a);
-        return make_error(Errc::EGRESS_RESOLVE, "egress rule " + r.text() + " leads nowhere",
-                          where.empty() ? "the name has no address on this host" : "no box may reach where the name points: " + where);
-      }
-    }
-    std::string id = "r" + std::to_string(allow.array().size() + 1);
-    allow.push(json::Object{{"id", id}, {"about", r.text()}, {"pinned", r.kind == EgressRule::Kind::NAME}, {"protocol", "tcp"}, {"addresses", addresses}, {"ports", json::Array{ports_text(r)}}});
-  }
-  for (const auto& [name, list] : pinned)
-    for (const Address& a : list) hosts += to_text(a) + " " + name + "\n";
-  out.network = json::Object{{"egress", json::Object{{"schema", "h5i.egress/1"}, {"allow", allow}, {"log_group", kLogGroup}}}, {"hosts", hosts}};
+  for (const EgressRule& r : merged.rules) allow.push(H5I_TRY(destination(r, found, "r" + std::to_string(allow.array().size() + 1), out.refused)));
+  out.network = json::Object{{"egress", json::Object{{"schema", "h5i.egress/1"}, {"allow", allow}, {"log_group", kLogGroup}}}, {"hosts", hosts_lines(allow)}};
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "core/base/address.hpp"
 #include "core/base/json.hpp"
 #include "core/base/result.hpp"
+#include "core/policy/egress.hpp"
 #include "core/session/box.hpp"
 
 namespace h5i::session {
@@ -29,6 +30,13 @@ struct EgressNow {
 // `profile`: of a resolved policy. POLICY_EGRESS_TIER: `*.suffix`, which no address stands for. EGRESS_RESOLVE: a name
 // without an address that a box may reach.
 Result<EgressNow> egress_now(const Json& profile, const UserDirs& dirs, const Lookup& lookup = look_up);
+
+// The names that must be looked up, each once.
+std::vector<std::string> names_of(const std::vector<policy::EgressRule>& rules);
+// One rule as a destination of h5i.egress/1. Where a name points and no box may go is added to `refused`.
+Result<Json> destination(const policy::EgressRule& rule, const Addresses& found, const std::string& id, Json& refused);
+// Of destinations: what their pinned names are, as lines for /etc/hosts.
+std::string hosts_lines(const Json& allow);
 
 // Whether a tier with these claims needs to be told.
 bool takes_egress(const Json& claims);

@@ -20,6 +20,7 @@
 #include "core/session/attest.hpp"
 #include "core/session/departures.hpp"
 #include "core/session/egress.hpp"
+#include "core/session/egress_live.hpp"
 #include "core/session/environment.hpp"
 #include "core/session/live.hpp"
 #include "core/session/output.hpp"
@@ -244,18 +245,22 @@ class Run {
     return run_request(in);
   }
 
+  std::string effective_form(const Json& plan, const Json& request) const {
+    spawn::Names names;
+    names.values = session_names(request);
+    if (getuid() == 0 && manifest_.host_uid != 0) {
+      names.box_uid = manifest_.host_uid;
+      names.box_gid = manifest_.host_gid;
+    }
+    return json::canonical(spawn::effective_form_of(plan, names));
+  }
+
   Result<void> make_plan() {
     if (takes_egress(plugin_.manifest["claims"])) egress_ = H5I_TRY(egress_now(policy_["profile"], dirs_));
     request_ = request(true);
     plan_ = H5I_TRY(host_->plan(request_));
     plan_digest_ = H5I_TRY(spawn::decode_parsed_plan(plan_)).digest;
-    spawn::Names names;
-    names.values = session_names(request_);
-    if (getuid() == 0 && manifest_.host_uid != 0) {
-      names.box_uid = manifest_.host_uid;
-      names.box_gid = manifest_.host_gid;
-    }
-    std::string form = json::canonical(spawn::effective_form_of(plan_, names));
+    std::string form = effective_form(plan_, request_);
     effective_ = EffectiveDigest(sha256_hex(form));
     evidence::BlobRef blob = H5I_TRY(evidence::put_blob(box_.paths.blobs(), form));
     for (const std::string& line : unfounded_claims(plan_, strings(plugin_.manifest["claims"]), policy_))
@@ -407,6 +412,7 @@ class Run {
     attested_ = a.facts;
     H5I_TRY(write_live_record(&ready));
     H5I_TRY(record("attested", a.facts));
+    if (egress_live_) egress_live_->started(ready.workload);
     if (a.mismatches.empty()) return {};
     return make_error(Errc::TIER_ATTEST, "the box is not what its plan says", a.mismatches.front());
   }
@@ -454,6 +460,27 @@ class Run {
     raw_terminal_.reset();
   }
 
+  // Only a box with packet rules of its own has rules that could be changed.
+  Result<void> listen_for_changes(spawn::SpawnWatch& watch, SuperviseInput& in) {
+    if (!plan_["network"].is_object()) return {};
+    EgressLive::Owner owner;
+    owner.policy_digest = manifest_.policy_digest.value;
+    owner.record = [this](std::string kind, Json body) -> Result<void> {
+      H5I_TRY(record(std::move(kind), std::move(body), Observer::core(), Boundary::NET));
+      return {};
+    };
+    owner.effective_digest = [this](const EgressHeld& held) {
+      Json request = request_;
+      request["network"]["hosts"] = held.hosts;
+      return sha256_hex(effective_form(held.plan, request));
+    };
+    egress_live_.emplace(H5I_TRY(EgressLive::open(box_.paths, {plan_, egress_.network["hosts"].string()}, &watch, std::move(owner))));
+    in.control = egress_live_->fd();
+    in.on_control = [this] { egress_live_->on_request(); };
+    in.network_said = [this](const Json& said, bool certain) { return egress_live_->on_said(said, certain); };
+    return {};
+  }
+
   Result<Supervised> execute() {
     budget_.left = static_cast<uint64_t>(std::max<int64_t>(0, policy_["profile"]["resources"]["output"].integer(64 << 20)));
     spawn::SpawnWatch watch(host_->take_spawner());
@@ -481,6 +508,7 @@ class Run {
     in.killed = [this](std::string_view reason, int signal) {
       (void)record("killed", json::Object{{"reason", reason}, {"signal", signal}});
     };
+    H5I_TRY(listen_for_changes(watch, in));
     Supervised s = H5I_TRY(supervise(in, request_));
     host_->begin_shutdown();
     in_->close();
@@ -654,6 +682,7 @@ class Run {
     }
     out["added"] = egress_.added;
     out["not_pinned"] = egress_.refused;
+    if (egress_live_ && !egress_live_->changes().array().empty()) out["changes"] = egress_live_->changes();
     return out;
   }
 
@@ -698,6 +727,7 @@ class Run {
   std::optional<BoxLock> lock_;
   Manifest manifest_;
   Json policy_, request_, probe_, plan_;
+  std::optional<EgressLive> egress_live_;
   EgressNow egress_{Json(), Json(json::Array{}), Json(json::Array{})};
   ProcessFacts self_;
   UserDirs dirs_;

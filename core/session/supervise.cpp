@@ -168,7 +168,7 @@ class Supervisor {
   }
 
   Result<void> step() {
-    enum { kHost, kHostPid, kWatch, kGate, kSignals, kOutIn, kOutOut, kErrIn, kErrOut, kInIn, kInOut, kCount };
+    enum { kHost, kHostPid, kWatch, kGate, kSignals, kOutIn, kOutOut, kErrIn, kErrOut, kInIn, kInOut, kControl, kCount };
     std::array<pollfd, kCount> p;
     p.fill({-1, 0, 0});
     if (!host_done()) {
@@ -181,6 +181,7 @@ class Supervisor {
     if (in_.out) in_.out->poll_entries(&p[kOutIn], &p[kOutOut]);
     if (in_.err) in_.err->poll_entries(&p[kErrIn], &p[kErrOut]);
     if (in_.in) in_.in->poll_entries(&p[kInIn], &p[kInOut]);
+    if (started_ && !ended_ && !forced_) p[kControl] = {in_.control, POLLIN, 0};
 
     int64_t until = next_deadline(), left = until == INT64_MAX ? -1 : std::max<int64_t>(0, (until - monotonic_ns()) / 1000000 + 1);
     int n = poll(p.data(), p.size(), static_cast<int>(std::min<int64_t>(left, 3600000)));
@@ -194,6 +195,7 @@ class Supervisor {
       if (in_.out) H5I_TRY(in_.out->handle(p[kOutIn], p[kOutOut]));
       if (in_.err) H5I_TRY(in_.err->handle(p[kErrIn], p[kErrOut]));
       if (in_.in) in_.in->handle(p[kInIn], p[kInOut]);
+      if (p[kControl].revents && !ended_ && !forced_) in_.on_control();
     }
     on_time(monotonic_ns());
     return {};
@@ -225,6 +227,8 @@ class Supervisor {
     watch_closed_ = true;
     kill_until_ = 0;
   }
+
+  static Result<void> unasked() { return make_error(Errc::PLUGIN_PROTOCOL, "the spawner's channel", "it answers what nobody asked"); }
 
   Result<void> on_watch() {
     auto e = in_.watch->next(0);
@@ -258,6 +262,12 @@ class Supervisor {
         break;
       case What::denial:
         in_.denial(e->denial);
+        break;
+      case What::network_said:
+        if (auto kept = in_.network_said ? in_.network_said(e->said, e->certain) : unasked(); !kept) {
+          in_.killed("network", 0);
+          fail({Status::VIOLATION, 0, kept.error().code, kept.error().what + (kept.error().evidence.empty() ? "" : ": " + kept.error().evidence)});
+        }
         break;
       case What::ended:
         if (!seen_ || e->handle != handle_) break;  // a canary's

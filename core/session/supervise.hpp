@@ -59,6 +59,11 @@ struct SuperviseInput {
   // The core kills the box, or passes a signal on, for this reason; for the record.
   std::function<void(std::string_view reason, int signal)> killed;
   std::function<void()> window_size;  // SIGWINCH
+  // Requests of other h5i processes, looked at once the command runs; -1: nobody listens.
+  int control = -1;
+  std::function<void()> on_control;
+  // The spawner's answer about the box's network. An error kills the box.
+  std::function<Result<void>(const Json& said, bool certain)> network_said;
 };
 
 struct Supervised {

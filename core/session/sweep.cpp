@@ -99,7 +99,7 @@ std::vector<std::string> remove_stale_files(const UniqueFd& dir) {
   auto entries = os::list_directory(dir);
   if (!entries) return removed;
   for (const auto& e : *entries) {
-    bool ours = e.name == ".live.json.new" || e.name.compare(0, 15, ".manifest.json.") == 0 ||
+    bool ours = e.name == ".live.json.new" || e.name == "control" || e.name.compare(0, 15, ".manifest.json.") == 0 ||
                 e.name.compare(0, 22, ".policy.resolved.json.") == 0;
     if (ours && ::unlinkat(dir.get(), e.name.c_str(), 0) == 0) removed.push_back(e.name);
   }
