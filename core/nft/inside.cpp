@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <linux/if_tun.h>
-#include <linux/mount.h>
 #include <net/if.h>
 #include <net/route.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -164,12 +164,17 @@ Result<std::vector<UniqueFd>> lay_hosts(const Namespaces& n, const std::string& 
   H5I_TRY(os::write_all(file, content));
   if (fchmod(file.get(), 0444) != 0) return sys_error("fchmod");
   file.reset();
-  UniqueFd tree(static_cast<int>(syscall(SYS_open_tree, root.get(), "hosts", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
-  os::MountAttr sealed;
-  sealed.set = MOUNT_ATTR_RDONLY;
-  if (!tree || syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH, &sealed, sizeof sealed) != 0) return sys_error("seal a file of the box");
   UniqueFd top(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   UniqueFd there(H5I_TRY(os::open_beneath(top, "etc/hosts", O_PATH)));
+  // A copy is made of what is mounted only. On top of "/" nobody sees it: whoever runs here has a root already, below it.
+  if (syscall(SYS_move_mount, root.get(), "", top.get(), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) return sys_error("mount a file system in the box");
+  UniqueFd tree(static_cast<int>(syscall(SYS_open_tree, root.get(), "hosts", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
+  int err = errno;
+  if (fchdir(root.get()) != 0 || umount2(".", MNT_DETACH) != 0) return sys_error("unmount a file system in the box");
+  os::MountAttr sealed;
+  sealed.set = MOUNT_ATTR_RDONLY;
+  if (!tree) return sys_error("copy a file of the box", err);
+  if (syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH, &sealed, sizeof sealed) != 0) return sys_error("seal a file of the box");
   if (syscall(SYS_move_mount, tree.get(), "", there.get(), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) return sys_error("lay a file over the box's own");
   return std::vector<UniqueFd>();
 }

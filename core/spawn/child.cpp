@@ -133,6 +133,7 @@ class Root {
   int fd() const { return root_; }
 
   void make(const ChildProgram& p) {
+    lasting_files_ = p.lasting_files;
     root_ = filesystem("tmpfs", p.root_size, p.root_inodes, "0755", os::kMountNoSuid | os::kMountNoDev);
     own(root_);
     // On top of "/" of the copied view: paths of this process still begin at the mount beneath, so sources resolve as
@@ -347,12 +348,32 @@ class Root {
     if (here) write_file(dir, last, m.content, m.content_len, m.mode);
     close_fd(dir);
     if (here) return;
+    if (lasting_files_) return lasting_file(m);
     scratch(m.content, m.content_len, m.mode);
     int tree = clone_tree(root_, kScratch, false);
     set_flags(tree, os::kMountReadOnly | os::kMountNoSuid | os::kMountNoDev, false);
     place(tree, m.target, false);
     close_fd(tree);
     drop_scratch();
+  }
+
+  // Nothing can be mounted over a file that has no name any more. This one keeps its own, on a file system that is seen nowhere
+  // else: kernels before 6.15 copy mounted trees only, so it is mounted for that moment.
+  void lasting_file(const ChildMount& m) {
+    s_.need(sys(__NR_mkdirat, root_, raw_arg(kScratch), 0700));
+    int at = fd_of(s_.need(openat2_at(root_, kScratch, O_PATH, RESOLVE_BENEATH | kNoLinks)));
+    int fs = filesystem("tmpfs", "2097152", "4", "0755", os::kMountNoSuid | os::kMountNoDev);
+    s_.need(sys(__NR_move_mount, fs, raw_arg(""), at, raw_arg(""), kMoveFromEmpty | kMoveToEmpty));
+    write_file(fs, "file", m.content, m.content_len, m.mode);
+    int tree = clone_tree(fs, "file", false);
+    set_flags(tree, os::kMountReadOnly | os::kMountNoSuid | os::kMountNoDev, false);
+    place(tree, m.target, false);
+    close_fd(tree);
+    s_.need(sys(__NR_fchdir, fs));  // to name what is unmounted; the next directory is the new root
+    s_.need(sys(__NR_umount2, raw_arg("."), MNT_DETACH));
+    close_fd(fs);
+    close_fd(at);
+    s_.need(sys(__NR_unlinkat, root_, raw_arg(kScratch), AT_REMOVEDIR));
   }
 
   void symlink(const ChildMount& m) {
@@ -365,6 +386,7 @@ class Root {
 
   Steps& s_;
   int root_ = -1;
+  bool lasting_files_ = false;
   dev_t own_[kMaxOwn];
   size_t own_count_ = 0;
 };

@@ -93,6 +93,7 @@ struct ChildProgram {
   const char* root_inodes = nullptr;
   const ChildMount* mounts = nullptr;
   size_t mount_count = 0;
+  bool lasting_files = false;  // a file of the plan that is mounted keeps its name somewhere, so that another can be mounted over it
   const char* hostname = nullptr;
   size_t hostname_len = 0;
   bool loopback = false;

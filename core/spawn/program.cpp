@@ -118,6 +118,7 @@ Result<void> Compiled::compile(const Plan& plan, bool privileged) {
     mounts_.push_back(H5I_TRY(mount(plan.mounts[i], i, privileged && user)));
   p.mounts = mounts_.data();
   p.mount_count = mounts_.size();
+  p.lasting_files = plan.network.has_value();  // its hosts file can be replaced while it runs
   if (!plan.hostname.empty()) {
     p.hostname = keep(plan.hostname);
     p.hostname_len = plan.hostname.size();

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 
-const std::string kOpened = "box run, box shell, box stop, box status, box log, box inspect, box diff, box compare, box propose, box apply, box export, box rebase, box abort, box rm, log verify, log show, log seal";
+const std::string kOpened = "box run, box shell, box stop, box egress, box status, box log, box inspect, box diff, box compare, box propose, box apply, box export, box rebase, box abort, box rm, log verify, log show, log seal";
 const Expect kNoBox{kOpened, "box.not-found"};
 
 // What a word that is no name of anything gives; a verb that takes no word has one too many.

@@ -40,6 +40,7 @@ std::vector<Verb> table() {
       {"box", "doctor", {}, {}, "ok"},
       {"box", "capabilities", {}, {}, "ok"},
       {"box", "allow", {"add", "{rule}"}, {}, "ok"},
+      {"box", "egress", {"list", "{box}"}, {}, "box.not-running"},
       {"policy", "show", {"{profile}"}, {}, "ok"},
       {"policy", "explain", {"{profile}"}, {}, "ok"},
       {"policy", "check", {"{policy}"}, {}, "ok"},

@@ -320,6 +320,9 @@ TEST_CASE("box allow edits the host's list, whole lines at a time, and refuses b
   std::string before = p.read(file);
   CHECK(p.json({"box", "allow", "add", "ok.example", "*.com"}, "box-allow", 1)["error"]["id"].string() == "policy.egress-rule");
   CHECK(p.read(file) == before);  // all or nothing
+  CHECK(p.json({"box", "egress", "add", "nothing", "a.example"}, "box-egress", 1)["error"]["id"].string() == "box.not-found");
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"box", "egress"}, {"box", "egress", "list"}, {"box", "egress", "add", "x"}, {"box", "egress", "list", "x", "y"}, {"box", "egress", "x", "y"}})
+    CHECK(p.h5i(words).status == 2);
   CHECK(p.h5i({"box", "allow", "a.example"}).status == 2);
   CHECK(p.h5i({"box", "allow", "add"}).status == 2);
   ::chmod(file.c_str(), 0666);

@@ -349,10 +349,16 @@ KERNEL_TEST("nothing of a box's network outlives a spawner that was killed", "[s
 namespace {
 
 // A box behind slirp4netns that may reach `port` of the host's loopback, and what changes while it runs.
-Json alive(const Checks& k, const std::string& port, const std::string& script) {
+Json alive(const Checks& k, const std::string& port, const std::string& script, bool bound = false) {
   Json p = confined_plan(k);
   p["network"] = network("slirp4netns", "\"192.0.2.2\"", "\"" + port + "\"", "host-loopback");
   p["network"]["host_loopback"] = true;
+  if (bound) {  // as the tiers do: a file over one of the host's
+    Json& etc = add_mount(p, "bind", "/etc");
+    etc["source"] = "/etc";
+    etc["recursive"] = true;
+    for (const char* f : {"nosuid", "nodev", "ro"}) etc["flags"].push(f);
+  }
   Json& hosts = add_mount(p, "file", "/etc/hosts");
   hosts["content"] = "192.0.2.2 before\n";
   hosts["mode"] = 0444;
@@ -407,7 +413,7 @@ KERNEL_TEST("rules of a box that runs are replaced: what is new passes, what is 
                        "(exec 4<>/dev/tcp/192.0.2.2/" + first.port() + " && read -t 5 -u 4 l && echo $l) 2>/dev/null || echo refused; { echo ping >&3; } 2>/dev/null; " + kFlow + "{ echo x >/etc/hosts; } 2>/dev/null || echo read-only";
   Json request = json::Object{{"egress", network("", "\"192.0.2.2\"", "\"" + second.port() + "\"", "host-loopback")["egress"]}, {"hosts", "192.0.2.2 before\n192.0.2.2 later\n"}};
   Outcome o;
-  auto said = changed(alive(k, first.port(), script), request, true, o);
+  auto said = changed(alive(k, first.port(), script, true), request, true, o);
   KREQUIRE(said);
   KCHECK_SAYS(said->what == spawn::SpawnWatch::Event::What::network_said && said->certain && said->said["replaced"].boolean(), json::canonical(said->said));
   KCHECK_SAYS(said->said["before"].string().size() == 64 && said->said["rules"].string().size() == 64 && said->said["before"] != said->said["rules"], json::canonical(said->said));
