@@ -1,6 +1,7 @@
 #include "core/os/mount.hpp"
 
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,11 +21,12 @@ Result<UniqueFd> detached_tree(const std::string& path, bool recursive) {
 Result<void> set_tree_flags(int tree, uint64_t flags, bool recursive, int idmap) {
   MountAttr a;
   a.set = flags;
+  // A copy is a peer of what it was made of: where the host shares its mounts, as under systemd, what the box mounts on it would be mounted there too.
+  a.propagation = MS_PRIVATE;
   if (idmap >= 0) {
     a.set |= kMountIdMap;
     a.userns_fd = static_cast<uint64_t>(idmap);
   }
-  if (a.set == 0) return {};
   unsigned at = AT_EMPTY_PATH | (recursive ? kAtRecursive : 0u);
   if (syscall(SYS_mount_setattr, tree, "", at, &a, sizeof a) == 0) return {};
   if (idmap >= 0 && (errno == EINVAL || errno == EPERM))

@@ -26,7 +26,7 @@ constexpr unsigned kAtRecursive = 0x8000;
 // A detached copy of the mounts at `path` (no symbolic link on the way), to be attached in a box. Needs CAP_SYS_ADMIN
 // over this mount namespace.
 Result<UniqueFd> detached_tree(const std::string& path, bool recursive);
-// Sets flags on a detached tree. With `idmap` (a user namespace, or -1) the files' owners are shown through its map;
+// Sets flags on a detached tree, which nothing propagates to or from afterwards. With `idmap` (a user namespace, or -1) the files' owners are shown through its map;
 // TIER_IDMAP when the file system cannot.
 Result<void> set_tree_flags(int tree, uint64_t flags, bool recursive, int idmap = -1);
 

@@ -1,5 +1,7 @@
 // What a fully confined box can and cannot do, each guard with the control that shows that the test can fail.
 #include <netinet/in.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -129,6 +131,30 @@ KERNEL_TEST("a mask hides a file and a directory, cannot be written, removed, mo
   auto control =
       act_outside({{"list", work + "/hooks"}, {"open", work + "/token", "r"}, {"open", work + "/token", "w"}});
   for (size_t i = 0; i < 3; i++) KCHECK(control[i] == "ok");
+}
+
+KERNEL_TEST("what is mounted in a box is mounted nowhere else, also where the host shares its mounts", "[spawn][fs]") {
+  if (!k.root()) return;  // a mount namespace of an ordinary user's is below the host's, and gives nothing back
+  KREQUIRE(unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_SHARED, nullptr) == 0);
+  std::string work = k.dir() + "/work";
+  mkdir(work.c_str(), 0755);
+  mkdir((work + "/hooks").c_str(), 0755);
+  put(work + "/token", "secret", 0644);
+  Json p = confined_plan(k);
+  bind_writable(p, k, work);
+  add_mount(p, "mask", work + "/hooks");
+  add_mount(p, "mask", work + "/token");
+  set_shell(p, "cat " + work + "/token 2>/dev/null || echo masked");
+  auto mounts = [] {
+    std::ifstream in("/proc/self/mountinfo");
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  std::string before = mounts(), during;
+  KCHECK(before.find(" shared:") != std::string::npos);
+  Outcome o = Session().run(p, [&](Session&, pid_t) { during = mounts(); });
+  KCHECK_SAYS(o.ok() && o.output == "masked\n", o.text());  // the control: there were such mounts
+  KCHECK_SAYS(during == before, during);
+  KCHECK_SAYS(mounts() == before, mounts());
 }
 
 KERNEL_TEST("a missing mount point beneath a grant is a failure that leaves nothing behind", "[spawn][fs]") {
