@@ -9,6 +9,7 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
+#include <mntent.h>
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -30,6 +31,7 @@
 namespace h5i::confined {
 namespace {
 
+constexpr int kMostMounts = 256;     // that are looked at for one that maps ids
 constexpr unsigned kChildSeconds = 2;  // a kernel that hangs in one of these is not used
 
 // What a child says: 0 and how far it came, or the errno of the step that failed.
@@ -291,11 +293,19 @@ const char* try_idmap() {
     struct {
       uint64_t set, clear, propagation, user;
     } attributes{0x100000 /* MOUNT_ATTR_IDMAP */, 0, 0, static_cast<uint64_t>(user)};
-    long tree = syscall(SYS_open_tree, AT_FDCWD, "/", 1u | O_CLOEXEC);
-    if (tree < 0)
-      step = "open_tree";
-    else if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
-      step = "mount_setattr IDMAP";
+    auto takes = [&](const char* where) {
+      long tree = syscall(SYS_open_tree, AT_FDCWD, where, 1u | O_CLOEXEC);
+      if (tree < 0) return "open_tree";
+      return syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) == 0 ? nullptr : "mount_setattr IDMAP";
+    };
+    // Any will do: which of them a repository is on is found out when a box of it is made.
+    step = takes("/");
+    int of_root = errno;
+    FILE* mounts = step == nullptr ? nullptr : setmntent("/proc/self/mounts", "re");
+    int left = kMostMounts;
+    for (mntent* m; mounts != nullptr && step != nullptr && left > 0 && (m = getmntent(mounts)) != nullptr; left--)
+      if (takes(m->mnt_dir) == nullptr) step = nullptr;
+    errno = of_root;
   }
   int saved = errno;
   kill(holder, SIGKILL);
@@ -397,7 +407,7 @@ std::vector<Component> probe_components(const HostFacts& facts, bool as_root, co
   out.push_back(tried("seccomp-user-notification", in_child(try_notification), "a call was received and answered"));
   out.push_back(tried("no-new-privs", in_child(try_no_new_privs), "set and read back"));
   if (as_root)
-    out.push_back(tried("idmapped-mounts", in_child(try_idmap), "the file system of / takes an id-mapped mount"));
+    out.push_back(tried("idmapped-mounts", in_child(try_idmap), "a file system here takes an id-mapped mount"));
 
   if (tier.network) {
     out.push_back(tried("nftables", in_child(try_nftables), "a table was made in a network namespace of its own"));
