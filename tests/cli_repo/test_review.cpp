@@ -215,6 +215,31 @@ TEST_CASE("a file that is written to while propose reads it fails the whole prop
   CHECK(u.json({"box", "propose", "fix"})["changes"].integer() == 2);  // the control: at rest it passes
 }
 
+TEST_CASE("a file that goes while propose reads fails the whole proposal, named in its three lines") {
+  User u;
+  u.create("fix");
+  const std::string w = u.work("fix");
+  for (int i = 0; i < 200; i++) write_file(w + "/" + std::to_string(i), "x");  // there is time between the list and the look
+  std::atomic<bool> stop{false};
+  std::thread turning([&] {
+    while (!stop) {
+      UniqueFd(open((w + "/goes.txt").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)).reset();
+      usleep(50);
+      unlink((w + "/goes.txt").c_str());
+    }
+  });
+  Ran r;
+  for (int i = 0; i < 200 && r.err.find("goes.txt: gate.vanished") == std::string::npos; i++) r = u.run({"box", "propose", "fix", "-q"});
+  stop = true;
+  turning.join();
+  INFO(r.err);
+  CHECK(r.status == 1);
+  CHECK(r.err.find("gate.vanished") != std::string::npos);
+  CHECK(r.err.find("\n  because: ") != std::string::npos);
+  CHECK(r.err.find("\n  see: ") != std::string::npos);
+  CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 3);
+}
+
 TEST_CASE("a .git that somebody wrote outside the box is never read") {
   User u;
   u.create("fix");
