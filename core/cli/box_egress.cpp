@@ -5,6 +5,7 @@
 #include "core/cli/caller.hpp"
 #include "core/cli/inside_box.hpp"
 #include "core/cli/policy_input.hpp"
+#include "core/policy/ceiling.hpp"
 #include "core/session/control.hpp"
 #include "core/session/egress.hpp"
 #include "core/session/live.hpp"
@@ -18,22 +19,6 @@ Error not_running(const session::BoxEntry& box) {
   return make_error(Errc::BOX_NOT_RUNNING, "nothing runs in " + box.name.str(), "rules are changed while a command runs; for the next one edit the profile or h5i box allow");
 }
 
-Result<void> check_ceiling(const policy::HostPolicy& host, const policy::EgressRule& rule) {
-  for (const policy::Ceiling& c : host.ceilings) {
-    if (!c.egress) continue;
-    bool fits = false;
-    for (const Json& r : c.egress->array()) {
-      auto allowed = policy::egress_from_json(r);
-      fits = fits || (allowed && policy::covers(*allowed, rule));
-    }
-    auto line = c.lines.find("net.egress");
-    if (!fits)
-      return make_error(Errc::POLICY_CEILING, "net.egress is above the host's ceiling",
-                        "box egress add asks " + rule.text() + (rule.private_ok ? " (private)" : "") + "; " + c.file + (line == c.lines.end() ? "" : ":" + std::to_string(line->second)) + " does not allow it");
-  }
-  return {};
-}
-
 Result<Json> change(const Parsed& words, const std::string& what) {
   Json rules = json::Array{}, addresses = json::Object{};
   std::vector<policy::EgressRule> parsed;
@@ -43,7 +28,7 @@ Result<Json> change(const Parsed& words, const std::string& what) {
   }
   if (what == "add") {
     auto surroundings = H5I_TRY(policy_surroundings(words));
-    for (const policy::EgressRule& r : parsed) H5I_TRY(check_ceiling(surroundings.input.host, r));
+    for (const policy::EgressRule& r : parsed) H5I_TRY(policy::check_egress_allowed(surroundings.input.host, r, "box egress add"));
     session::Addresses found = H5I_TRY(session::look_up(session::names_of(parsed)));
     for (const auto& [name, list] : found) {
       Json texts = json::Array{};

@@ -1,8 +1,7 @@
 #include "core/policy/ceiling.hpp"
 
 #include <algorithm>
-
-#include "core/policy/egress.hpp"
+#include <optional>
 
 namespace h5i::policy {
 namespace {
@@ -48,18 +47,21 @@ void check_resources(const Ceiling& c, Settings& settings, std::vector<std::stri
   }
 }
 
+// Nothing when the ceiling covers the rule, or says nothing of egress.
+std::optional<Error> egress_above(const Ceiling& c, const EgressRule& rule, const std::string& where) {
+  if (!c.egress) return std::nullopt;
+  for (const Json& r : c.egress->array())
+    if (auto allowed = egress_from_json(r); allowed && covers(*allowed, rule)) return std::nullopt;
+  return above("net.egress", rule.text() + (rule.private_ok ? " (private)" : ""), where, text_of(*c.egress), host_line(c, "net.egress"));
+}
+
 void check_egress(const Ceiling& c, const Settings& settings, std::vector<Error>& errors) {
   auto it = settings.find("net.egress");
   if (!c.egress || it == settings.end()) return;
-  std::vector<EgressRule> allowed;
-  for (const Json& r : c.egress->array())
-    if (auto rule = egress_from_json(r)) allowed.push_back(*rule);
   for (const Json& r : it->second.value.array()) {
     auto rule = egress_from_json(r);
-    bool fits = rule && std::any_of(allowed.begin(), allowed.end(), [&](const EgressRule& a) { return covers(a, *rule); });
-    if (!fits)
-      errors.push_back(above("net.egress", r["to"].string() + (r["private"].boolean() ? " (private)" : ""),
-                             it->second.where_item(r["to"].string()), text_of(*c.egress), host_line(c, "net.egress")));
+    if (!rule) errors.push_back(rule.error());
+    else if (auto error = egress_above(c, *rule, it->second.where_item(r["to"].string()))) errors.push_back(std::move(*error));
   }
 }
 
@@ -97,6 +99,12 @@ void apply_ceiling(const Ceiling& c, Settings& settings, std::vector<std::string
     errors.push_back(above("net.mode", "host", s->where(), "deny", host_line(c, "net.host")));
   if (const Setting* s = asks("env.dangerous"); s && !s->value.array().empty() && c.env_dangerous == false)
     errors.push_back(above("env.dangerous", text_of(s->value), s->where(), "none", host_line(c, "env.dangerous")));
+}
+
+Result<void> check_egress_allowed(const HostPolicy& host, const EgressRule& rule, const std::string& asked_by) {
+  for (const Ceiling& c : host.ceilings)
+    if (auto error = egress_above(c, rule, asked_by)) return std::move(*error);
+  return {};
 }
 
 Result<void> check_tier_allowed(const HostPolicy& host, const std::string& tier, const std::string& named_at) {
