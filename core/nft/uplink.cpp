@@ -4,6 +4,7 @@
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -132,9 +133,13 @@ void take_places(const Start& s) {
 }
 
 // After fork, with one thread: ordinary code may run.
+// A program's own sandbox takes mounts off, in a copy of ours when root runs it. Where the host shares its mounts, as under systemd, they would
+// be gone there too.
+bool own_mounts() { return geteuid() != 0 || (unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0); }
+
 [[noreturn]] void become_slirp(const Start& s, const UplinkOptions& options) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  if (getppid() != s.parent) _exit(127);
+  if (getppid() != s.parent || !own_mounts()) _exit(127);
   take_places(s);
   std::vector<std::string> argv = {"slirp4netns", "--configure", "--mtu=65520", "--cidr=192.0.2.0/24", "--disable-dns", "--enable-seccomp",
                                    "--ready-fd=" + std::to_string(kReady), "--exit-fd=" + std::to_string(kAlive), "--netns-type=path",
@@ -167,7 +172,7 @@ std::vector<std::string> pasta_words(const UplinkOptions& options, pid_t holder)
 // pasta has no descriptor whose end is its own, and newer ones close every descriptor that they inherit. So somebody holds what it
 // opens by path, and watches over both ends. It is in the box's outer user namespace, as pasta is when it opens the network.
 [[noreturn]] void hold_pasta(const Start& s, const UplinkOptions& options) {
-  if (getppid() != s.parent) _exit(127);
+  if (getppid() != s.parent || !own_mounts()) _exit(127);
   take_places(s);
   const pid_t self = getpid();
   int go[2];

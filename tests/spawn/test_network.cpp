@@ -5,6 +5,8 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 
+#include <fstream>
+
 #include "core/nft/uplink.hpp"
 #include "core/spawn/walk.hpp"
 #include "tests/spawn/acts.hpp"
@@ -303,6 +305,25 @@ KERNEL_TEST("a way out that is not there, is old, or does not confine itself is 
   KREQUIRE(umount2(slirp, MNT_DETACH) == 0 && stand_in(slirp, "slirp4netns version 9.0.0"));
   o = run("slirp4netns");
   KCHECK_SAYS(o.refused.find("without a system-call filter of its own") != std::string::npos && o.output.empty(), o.text());
+}
+
+KERNEL_TEST("no way out takes a mount of the host's off, also where the host shares its mounts", "[spawn][network]") {
+  if (!k.root() || no_tun(k)) return;  // an ordinary user's way out has no mounts of the host's to take off
+  KREQUIRE(unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_SHARED, nullptr) == 0);
+  auto mounts = [] {
+    std::ifstream in("/proc/self/mountinfo");
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string before = mounts();
+  for (const nft::UplinkProgram& way : uplinks()) {
+    Json p = confined_plan(k);
+    p["network"] = network(name_of(way), kTwo, "\"443\"");
+    set_shell(p, "echo ran");
+    std::string during;
+    Outcome o = Session().run(p, [&](Session&, pid_t) { during = mounts(); });
+    KCHECK_SAYS(o.ok() && o.output == "ran\n", o.text());
+    KCHECK_SAYS(during == before && mounts() == before, name_of(way) + ("\n" + during));
+  }
 }
 
 KERNEL_TEST("a network that cannot be had is no box", "[spawn][network]") {
