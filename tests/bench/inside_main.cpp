@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,6 +47,9 @@ int transfer(bool up, const char* address, const char* port, long bytes) {
   a.sin_family = AF_INET;
   a.sin_port = htons(static_cast<uint16_t>(atoi(port)));
   int fd = socket(AF_INET, SOCK_STREAM, 0);
+  timeval patience{20, 0};  // of one read or write
+  for (int which : {SO_RCVTIMEO, SO_SNDTIMEO})
+    if (setsockopt(fd, SOL_SOCKET, which, &patience, sizeof patience) != 0) return 3;
   if (inet_pton(AF_INET, address, &a.sin_addr) != 1 || connect(fd, reinterpret_cast<sockaddr*>(&a), sizeof a) != 0) return 4;
   char wanted[32];
   int length = snprintf(wanted, sizeof wanted, "%c %ld\n", up ? 'u' : 'd', bytes);

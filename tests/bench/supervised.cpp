@@ -22,6 +22,7 @@ namespace {
 
 constexpr const char* kServer = "203.0.113.1";  // TEST-NET-3: nobody else's
 constexpr uint16_t kPort = 8000;
+constexpr const char* kUplinks[] = {"slirp4netns", "pasta"};
 
 std::vector<std::string> ten_addresses() {
   std::vector<std::string> out;
@@ -48,10 +49,8 @@ std::string nft_program() {
 
 Table rules(const Settings& s) {
   BoxFolders box(s, "rules");
-  Json process = process_plan(box, {"/bin/true"}), supervised = process, carried = process;
+  Json process = process_plan(box, {"/bin/true"}), supervised = process;
   add_network(supervised, "none", ten_addresses());
-  add_network(carried, "slirp4netns", ten_addresses());
-  const bool uplink = !find_program("slirp4netns").empty();
   std::string bwrap = find_program("bwrap"), nft = access("/usr/sbin/nft", X_OK) == 0 ? "/usr/sbin/nft" : find_program("nft"), program = box.dir + "/rules.nft";
   std::ofstream(program) << nft_program();
   auto peer = [&](std::vector<std::string> argv) {
@@ -62,31 +61,46 @@ Table rules(const Settings& s) {
     return run_timed({words, ""});
   };
   const bool with_peer = !bwrap.empty() && !nft.empty();
-  Series plain, ruled, out, alone, with_nft, over, share;
+  struct WithUplink {
+    std::string name;
+    Json plan;
+    Series us = {}, share = {};
+  };
+  std::vector<WithUplink> carried;
+  for (const char* name : kUplinks) {
+    if (find_program(name).empty()) continue;
+    carried.push_back({name, process});
+    add_network(carried.back().plan, name, ten_addresses());
+  }
+  Series plain, ruled, alone, with_nft, over;
   for (int i = 0; i <= s.rounds; i++) {
-    double a = run_box(s, process).us, b = run_box(s, supervised).us, c = uplink ? run_box(s, carried).us : 0;
+    double a = run_box(s, process).us, b = run_box(s, supervised).us;
     double d = with_peer ? peer({"/bin/true"}) : 0, e = with_peer ? peer({nft, "-f", program}) : 0;
+    for (WithUplink& c : carried) {
+      double us = run_box(s, c.plan).us;
+      if (i > 0) c.us.us.push_back(us), c.share.us.push_back(us - b);
+    }
     if (i == 0) continue;
-    plain.us.push_back(a), ruled.us.push_back(b), out.us.push_back(c), alone.us.push_back(d), with_nft.us.push_back(e);
-    over.us.push_back(b - a), share.us.push_back(c - b);
+    plain.us.push_back(a), ruled.us.push_back(b), alone.us.push_back(d), with_nft.us.push_back(e), over.us.push_back(b - a);
   }
   Table t;
   t.name = "supervised_rules";
   t.caption = "Milliseconds of `true` in a box, " + std::to_string(s.rounds) + " rounds in turn: a spawner is forked, the box is made, its program runs, everything ends. No core and no cgroup, in none of "
               "them. The ten rules have ten ports each and a counter; bubblewrap's last program is `nft -f` with the same ones, in place of `true`.";
   t.head = {"what", "p50", "p99", "over the plan of process", "beside bubblewrap and nft"};
-  auto row = [&](const char* what, const Series& x, const std::string& difference) {
+  auto row = [&](const std::string& what, const Series& x, const std::string& difference) {
     t.rows.push_back({what, milliseconds(x.at(0.5)), milliseconds(x.at(0.99)), difference, with_peer ? number(ratio(x, with_nft)) + " x" : ""});
   };
   row("plan of process", plain, "");
   row("the same with a network behind ten rules", ruled, milliseconds(over.at(0.5)));
-  if (uplink) row("the same with slirp4netns as its way out", out, milliseconds(over.at(0.5) + share.at(0.5)));
+  for (const WithUplink& c : carried) row("the same with " + c.name + " as its way out", c.us, milliseconds(over.at(0.5) + c.share.at(0.5)));
   if (with_peer) {
     row("bubblewrap, all namespaces", alone, "");
     row("bubblewrap and nft", with_nft, "");
   }
   t.verdicts.push_back("bar: at most 4 ms over process, without the uplink; here " + milliseconds(over.at(0.5)) + " ms: " + (over.at(0.5) <= 4000 ? "held" : "missed"));
-  t.verdicts.push_back(uplink ? "the uplink's share: " + milliseconds(share.at(0.5)) + " ms, until it carries packets and until it is gone" : "slirp4netns is not installed here: no uplink");
+  for (const WithUplink& c : carried) t.verdicts.push_back("the uplink's share, until it carries packets and until it is gone: " + c.name + " " + milliseconds(c.share.at(0.5)) + " ms");
+  if (carried.empty()) t.verdicts.push_back("neither slirp4netns nor pasta is installed here: no uplink");
   if (!with_peer) t.verdicts.push_back("bubblewrap or nft is not installed here: no peer");
   return t;
 }
@@ -144,50 +158,66 @@ pid_t start_server(pid_t parent) {
       left -= n;
     }
     if (takes) (void)!write(c.get(), "!", 1);
+    shutdown(c.get(), SHUT_WR);
+    for (char byte; read(c.get(), &byte, 1) > 0;) {
+    }
   }
 }
 
+// The same options as h5i-net gives.
+std::vector<std::string> bare_uplink(const std::string& program, const std::string& proc, int ready, int alive) {
+  if (program.ends_with("slirp4netns"))
+    return {program, "--configure", "--mtu=65520", "--cidr=192.0.2.0/24", "--disable-dns", "--enable-seccomp", "--enable-sandbox", "--disable-host-loopback", "--ready-fd=" + std::to_string(ready),
+            "--exit-fd=" + std::to_string(alive), "--netns-type=path", "--userns-path=" + proc + "/ns/user", proc + "/ns/net", "h5i0"};
+  return {program, "--foreground", "--quiet", "--runas", "0:0", "--config-net", "--ns-ifname", "h5i0", "--address", "192.0.2.100", "--netmask", "255.255.255.0", "--gateway", "192.0.2.2", "--mtu", "65520",
+          "--dns", "none", "--search", "none", "--no-dhcp", "--no-dhcpv6", "--no-ra", "--no-netns-quit", "--tcp-ports", "none", "--udp-ports", "none", "--tcp-ns", "none", "--udp-ns", "none", "--no-map-gw",
+          "--ipv4-only", "--pid", "/proc/self/fd/" + std::to_string(ready), "--userns", proc + "/ns/user", "--netns", proc + "/ns/net"};
+}
+
+[[noreturn]] void become(const std::vector<std::string>& argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  std::vector<char*> words;
+  for (const std::string& w : argv) words.push_back(const_cast<char*>(w.c_str()));
+  words.push_back(nullptr);
+  execv(words[0], words.data());
+  _exit(1);
+}
+
 // A namespace with nothing of ours but the same uplink in it. Returns what the program in it printed.
-double in_bare_namespace(const std::string& slirp, const std::vector<std::string>& argv) {
+double in_bare_namespace(const std::string& program, const std::vector<std::string>& argv) {
   int go[2], said[2], ready[2], alive[2];
   if (pipe(go) != 0 || pipe(said) != 0 || pipe(ready) != 0 || pipe(alive) != 0) give_up("pipe");
   pid_t box = fork();
   if (box == 0) {
     char byte = 0;
+    close(go[1]);
     if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) _exit(1);
     (void)!write(said[1], "n", 1);
     if (read(go[0], &byte, 1) != 1) _exit(1);
     dup2(said[1], 1);
-    std::vector<char*> words;
-    for (const std::string& w : argv) words.push_back(const_cast<char*>(w.c_str()));
-    words.push_back(nullptr);
-    execv(words[0], words.data());
-    _exit(1);
+    become(argv);
   }
+  close(said[1]);
   char byte = 0;
   if (read(said[0], &byte, 1) != 1) give_up("no namespace");
   std::string proc = "/proc/" + std::to_string(box);
   for (const char* map : {"/uid_map", "/gid_map"}) std::ofstream(proc + map) << "0 0 1\n";
   pid_t uplink = fork();
   if (uplink == 0) {
-    close(alive[1]);
+    for (int fd : {alive[1], go[1]}) close(fd);
     int null = open("/dev/null", O_RDWR);
     for (int fd : {1, 2}) dup2(null, fd);
-    std::string ready_fd = "--ready-fd=" + std::to_string(ready[1]), exit_fd = "--exit-fd=" + std::to_string(alive[0]), user = "--userns-path=" + proc + "/ns/user", net = proc + "/ns/net";
-    execl(slirp.c_str(), slirp.c_str(), "--configure", "--mtu=65520", "--cidr=192.0.2.0/24", "--disable-dns", "--enable-seccomp", "--enable-sandbox", "--disable-host-loopback", ready_fd.c_str(),
-          exit_fd.c_str(), "--netns-type=path", user.c_str(), net.c_str(), "h5i0", nullptr);
-    _exit(1);
+    become(bare_uplink(program, proc, ready[1], alive[0]));
   }
   close(ready[1]);
   if (read(ready[0], &byte, 1) != 1 || write(go[1], "g", 1) != 1) give_up("the bare uplink does not start");
   char text[64] = "";
-  close(said[1]);
   (void)!read(said[0], text, sizeof text - 1);
   int status = 0;
   waitpid(box, &status, 0);
-  close(alive[1]);
+  kill(uplink, SIGKILL);
   waitpid(uplink, nullptr, 0);
-  for (int fd : {go[0], go[1], said[0], ready[0], alive[0]}) close(fd);
+  for (int fd : {go[0], go[1], said[0], ready[0], alive[0], alive[1]}) close(fd);
   if (status != 0) give_up("a transfer beside a bare uplink failed: " + std::to_string(WEXITSTATUS(status)));
   return strtod(text, nullptr);
 }
@@ -196,42 +226,51 @@ double in_bare_namespace(const std::string& slirp, const std::vector<std::string
 Table throughput(const Settings& s) {
   Table t;
   t.name = "uplink_throughput";
-  std::string slirp = find_program("slirp4netns"), ip = access("/sbin/ip", X_OK) == 0 ? "/sbin/ip" : find_program("ip");
+  std::vector<std::string> programs;
+  for (const char* name : kUplinks)
+    if (std::string program = find_program(name); !program.empty()) programs.push_back(program);
+  std::string ip = access("/sbin/ip", X_OK) == 0 ? "/sbin/ip" : find_program("ip");
   t.head = {"what", "MB/s, p50", "slowest", "beside the bare uplink"};
-  if (geteuid() != 0 || slirp.empty() || ip.empty()) {
-    t.caption = "Not measured: needs root, slirp4netns and ip.";
+  if (geteuid() != 0 || programs.empty() || ip.empty()) {
+    t.caption = "Not measured: needs root, an uplink and ip.";
     return t;
   }
   if (unshare(CLONE_NEWNET) != 0) give_up("no network of the bench's own");
   run_once({{ip, "link", "set", "lo", "up"}, ""});
-  run_once({{ip, "address", "add", std::string(kServer) + "/32", "dev", "lo"}, ""});
+  // pasta wants to see a way to the world, though none is taken.
+  run_once({{ip, "link", "add", "name", "world0", "type", "veth", "peer", "name", "world1"}, ""});
+  for (const char* end : {"world0", "world1"}) run_once({{ip, "link", "set", end, "up"}, ""});
+  run_once({{ip, "address", "add", std::string(kServer) + "/24", "dev", "world0"}, ""});
+  run_once({{ip, "route", "add", "default", "via", "203.0.113.254"}, ""});
   BoxFolders box(s, "throughput");
   std::string program = inside_program(box), port = std::to_string(kPort);
   const long bytes = s.rounds < 10 ? 4L << 20 : 256L << 20;
   const int rounds = s.rounds < 10 ? 2 : 15;
   pid_t server = start_server(getpid());
-  for (const char* direction : {"download", "upload"}) {
-    std::vector<std::string> argv = {program, direction, kServer, port, std::to_string(bytes)};
-    Json plan = process_plan(box, argv);
-    add_network(plan, "slirp4netns", ten_addresses());
-    Series ours, bare;
-    for (int i = 0; i <= rounds; i++) {
-      // Who comes first changes: what the machine does else is in both.
-      double a = i % 2 ? measured(s, plan) : 0, b = in_bare_namespace(slirp, argv);
-      if (i % 2 == 0) a = measured(s, plan);
-      if (i == 0) continue;
-      ours.us.push_back(a), bare.us.push_back(b);
+  for (const std::string& uplink : programs)
+    for (const char* direction : {"download", "upload"}) {
+      const std::string name = uplink.substr(uplink.rfind('/') + 1);
+      std::vector<std::string> argv = {program, direction, kServer, port, std::to_string(bytes)};
+      Json plan = process_plan(box, argv);
+      add_network(plan, name, ten_addresses());
+      Series ours, bare;
+      for (int i = 0; i <= rounds; i++) {
+        // Who comes first changes: what the machine does else is in both.
+        double a = i % 2 ? measured(s, plan) : 0, b = in_bare_namespace(uplink, argv);
+        if (i % 2 == 0) a = measured(s, plan);
+        if (i == 0) continue;
+        ours.us.push_back(a), bare.us.push_back(b);
+      }
+      auto rate = [&](double us) { return number(static_cast<double>(bytes) / us, 0); };
+      double part = ratio(bare, ours);
+      t.rows.push_back({std::string(direction) + ", " + name + " with our rules", rate(ours.at(0.5)), rate(ours.at(1)), number(part) + " x"});
+      t.rows.push_back({std::string(direction) + ", " + name + " alone", rate(bare.at(0.5)), rate(bare.at(1)), "1 x"});
+      t.verdicts.push_back("bar: at least 0.95 of the bare uplink; here, " + name + ", " + direction + ", " + number(part) + " x: " + (part >= 0.95 ? "held" : "missed"));
     }
-    auto rate = [&](double us) { return number(static_cast<double>(bytes) / us, 0); };
-    double part = ratio(bare, ours);
-    t.rows.push_back({std::string(direction) + ", slirp4netns with our rules", rate(ours.at(0.5)), rate(ours.at(1)), number(part) + " x"});
-    t.rows.push_back({std::string(direction) + ", slirp4netns alone", rate(bare.at(0.5)), rate(bare.at(1)), "1 x"});
-    t.verdicts.push_back(std::string("bar: at least 0.95 of the bare uplink; here, ") + direction + ", " + number(part) + " x: " + (part >= 0.95 ? "held" : "missed"));
-  }
   kill(server, SIGKILL);
   waitpid(server, nullptr, 0);
   t.caption = "One TCP connection of " + std::to_string(bytes >> 20) + " MiB between a box and a server on this machine, " + std::to_string(rounds) +
-              " rounds in turn: through slirp4netns behind ten rules, and through slirp4netns with the same options in a namespace that has nothing else.";
+              " rounds in turn: through an uplink behind ten rules, and through the same uplink with the same options in a namespace that has nothing else.";
   return t;
 }
 
