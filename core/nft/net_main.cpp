@@ -2,8 +2,8 @@
 // what they refuse, then starts the way out; at the end it says what went where. A process of its own, because `h5i-host` is
 // on the way of every run and links none of the libraries that this takes.
 //
-// Descriptors: 3 the spawner's socket, 4 the user namespace that owns the box's network, 5 that network. One packet is one
-// JSON object. Asked: {"do":"begin","egress":h5i.egress/1,"uplink":"none"|"observed"|"any"|"slirp4netns"|"pasta",
+// Descriptor 3 is the spawner's socket. One packet is one JSON object. Asked, with the user namespace that owns the box's network
+// and that network as descriptors: {"do":"begin","egress":h5i.egress/1,"uplink":"none"|"observed"|"any"|"slirp4netns"|"pasta",
 // "host_loopback":bool}, {"do":"replace","egress":...}, {"do":"end"}. Answered: {"error":id,"what":text,"evidence":text}, or what was
 // asked for. With "replace" may come "hosts", and the user and mount namespaces whose /etc/hosts is to say that; "uncertain" in an
 // error: the kernel took the rules and does not hold what was meant.
@@ -30,7 +30,7 @@ namespace {
 using namespace h5i;
 using namespace h5i::nft;
 
-enum { kSpawner = 3, kUser = 4, kNet = 5 };
+constexpr int kSpawner = 3;
 
 bool any_v6(const Egress& e) {
   for (const Allow& a : e.allow)
@@ -41,8 +41,13 @@ bool any_v6(const Egress& e) {
 
 class Network {
  public:
-  Result<Json> begin(const Json& asked) {
-    if (log_) return make_error(Errc::INVALID, "the network was begun already");
+  Result<Json> begin(const Json& asked, std::vector<UniqueFd> namespaces) {
+    if (user_) return make_error(Errc::INVALID, "the network was begun already");
+    if (namespaces.size() != 2) return make_error(Errc::INVALID, "two namespaces are expected");
+    user_ = std::move(namespaces[0]);
+    net_ = std::move(namespaces[1]);
+    namespaces_.user = user_.get();
+    namespaces_.net = net_.get();
     egress_ = H5I_TRY(Egress::from_json(asked["egress"]));
     host_loopback_ = asked["host_loopback"].boolean();
     H5I_TRY(check_gateway(egress_, host_loopback_));
@@ -50,10 +55,11 @@ class Network {
     std::optional<UplinkSearch> search;
     if (uplink == "any" || uplink == "slirp4netns" || uplink == "pasta") search.emplace(uplink);
     else if (uplink != "none" && uplink != "observed") return make_error(Errc::INVALID, "no such uplink", uplink);
-    Opened opened = H5I_TRY(open_inside(namespaces_, {.netfilter = 3, .tun = uplink == "observed"}));
+    Opened opened = H5I_TRY(open_inside(namespaces_, {.netfilter = 4, .tun = uplink == "observed"}));
     H5I_TRY(apply(opened.netfilter[0], ruleset_of(egress_), Change::CREATE));
     H5I_TRY(confirm(opened.netfilter[1], ruleset_of(egress_)));
     log_.emplace(H5I_TRY(PacketLog::listen(std::move(opened.netfilter[2]), egress_.log_group)));
+    last_ = std::move(opened.netfilter[3]);
     if (opened.tun) far_.emplace(std::move(opened.tun));
     ipv6_ = any_v6(egress_);
     if (search) {
@@ -89,8 +95,7 @@ class Network {
     if (!log_) return make_error(Errc::INVALID, "the network was not begun");
     heard();
     seen();
-    Opened opened = H5I_TRY(open_inside(namespaces_, {.netfilter = 1}));
-    auto state = read_state(opened.netfilter[0]);
+    auto state = read_state(last_);
     heard();
     if (state) keep(state->counts);
     Json out = json::Object{{"schema", "h5i.network/1"}, {"rules", sha256_hex(ruleset_of(egress_).to_text())}};
@@ -158,7 +163,9 @@ class Network {
     return out;
   }
 
-  Namespaces namespaces_{.user = kUser, .net = kNet};
+  UniqueFd user_, net_;
+  UniqueFd last_;  // a netfilter socket for the end, so that nobody has to enter the network once more
+  Namespaces namespaces_;
   Egress egress_;
   std::optional<PacketLog> log_;
   std::optional<FarEnd> far_;
@@ -169,10 +176,10 @@ class Network {
   bool host_loopback_ = false, ipv6_ = false, failed_log_ = false, uplink_ended_ = false;
 };
 
-Result<Json> answer(Network& network, const os::Packet& packet, bool* uncertain) {
+Result<Json> answer(Network& network, os::Packet packet, bool* uncertain) {
   Json asked = H5I_TRY(parse_json(packet.bytes, "request to h5i-net", os::kMaxPacket));
   std::string verb = asked["do"].string();
-  if (verb == "begin") return network.begin(asked);
+  if (verb == "begin") return network.begin(asked, std::move(packet.fds));
   if (verb == "replace") return network.replace(asked, packet.fds, uncertain);
   if (verb == "end") return network.end();
   return make_error(Errc::INVALID, "no such request", verb);
@@ -181,8 +188,7 @@ Result<Json> answer(Network& network, const os::Packet& packet, bool* uncertain)
 }  // namespace
 
 int main() {
-  for (int fd = kSpawner; fd <= kNet; fd++)
-    if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) return 64;
+  if (fcntl(kSpawner, F_SETFD, FD_CLOEXEC) != 0) return 64;
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   signal(SIGPIPE, SIG_IGN);
   Network network;
@@ -198,7 +204,7 @@ int main() {
     if (!packet && packet.error().code == Errc::BUSY) continue;
     if (!packet || !*packet) return 0;  // the spawner is gone, and with it the box
     bool uncertain = false;
-    auto said = answer(network, **packet, &uncertain);
+    auto said = answer(network, std::move(**packet), &uncertain);
     Json out = said ? std::move(*said) : Json(json::Object{{"error", errc_id(said.error().code)}, {"what", said.error().what}, {"evidence", said.error().evidence}, {"uncertain", uncertain}});
     if (!os::send_packet(kSpawner, json::canonical(out))) return 1;
   }

@@ -84,7 +84,7 @@ struct Answers {
 // The answers to the request of `sequence`, until a dump ends, an acknowledgement comes or `each` has enough.
 Result<Answers> answers(const UniqueFd& socket, uint32_t sequence, const std::function<Result<bool>(const nlmsghdr*)>& each) {
   Answers out;
-  std::vector<char> buffer(kAnswer);
+  static thread_local std::vector<char> buffer(kAnswer);  // of all of them: a reading has dozens
   for (;;) {
     int left = static_cast<int>(H5I_TRY(receive(socket, buffer)));
     const auto* h = reinterpret_cast<const nlmsghdr*>(buffer.data());

@@ -19,19 +19,19 @@ namespace h5i::spawn {
 namespace {
 
 constexpr int64_t kBeginMs = 10'000, kReplaceMs = 5'000, kEndMs = 5'000, kLeaveMs = 2'000;
-enum { kSocket = 3, kUser = 4, kNet = 5, kExec = 6, kPlaces = 7 };  // of h5i-net's descriptors
+enum { kSocket = 3, kExec = 4, kPlaces = 5 };  // of h5i-net's descriptors
 
 // After fork; the spawner has one thread.
-[[noreturn]] void become(int program, int socket, int user, int net, pid_t parent) {
+[[noreturn]] void become(int program, int socket, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != parent) _exit(127);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  int from[] = {socket, user, net, program};
+  int from[] = {socket, program};
   for (int& fd : from)
     if ((fd = fcntl(fd, F_DUPFD_CLOEXEC, 64)) < 0) _exit(127);
-  for (int i = 0; i < 4; i++) dup2(from[i], kSocket + i);
+  for (int i = 0; i < 2; i++) dup2(from[i], kSocket + i);
   syscall(SYS_close_range, kPlaces, ~0u, 0);
   fcntl(kExec, F_SETFD, FD_CLOEXEC);
   char name[] = "h5i-net";
@@ -63,8 +63,8 @@ Result<Json> BoxNetwork::exchange(const Json& request, int64_t timeout_ms, const
   return parse_json(packet->bytes, "answer of h5i-net", os::kMaxPacket);
 }
 
-Result<std::string> BoxNetwork::ask(const Json& request, int64_t timeout_ms) {
-  Json said = H5I_TRY(exchange(request, timeout_ms));
+Result<std::string> BoxNetwork::ask(const Json& request, int64_t timeout_ms, const std::vector<int>& fds) {
+  Json said = H5I_TRY(exchange(request, timeout_ms, fds));
   if (said["error"].is_string()) {
     Errc code = errc_from_id(said["error"].string());
     return make_error(code == Errc::TIER_PROBE_MISSING ? code : Errc::TIER_SETUP, "the box's network: " + said["what"].string(), said["evidence"].string());
@@ -83,18 +83,21 @@ BoxNetwork::Replaced BoxNetwork::replace(const Json& request, const std::vector<
   return {false, json::canonical(json::Object{{"error", e.id()}, {"what", e.what}, {"evidence", e.evidence}})};
 }
 
-Result<BoxNetwork> BoxNetwork::begin(int program, int user_namespace, int net_namespace, const NetworkSpec& spec) {
+Result<BoxNetwork> BoxNetwork::start(int program) {
   auto pair = H5I_TRY(os::seqpacket_pair());
   BoxNetwork out;
   pid_t self = getpid();
   out.pid_ = fork();
   if (out.pid_ < 0) return sys_error("fork");
-  if (out.pid_ == 0) become(program, pair.b.get(), user_namespace, net_namespace, self);
+  if (out.pid_ == 0) become(program, pair.b.get(), self);
   out.socket_ = std::move(pair.a);
   out.pidfd_ = H5I_TRY(os::pidfd_open(out.pid_));
-  pair.b.reset();
-  H5I_TRY(out.ask(json::Object{{"do", "begin"}, {"egress", spec.egress}, {"uplink", spec.uplink}, {"host_loopback", spec.host_loopback}}, kBeginMs));
   return out;
+}
+
+Result<void> BoxNetwork::begin(int user_namespace, int net_namespace, const NetworkSpec& spec) {
+  H5I_TRY(ask(json::Object{{"do", "begin"}, {"egress", spec.egress}, {"uplink", spec.uplink}, {"host_loopback", spec.host_loopback}}, kBeginMs, {user_namespace, net_namespace}));
+  return {};
 }
 
 Result<std::string> BoxNetwork::end() {

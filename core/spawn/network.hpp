@@ -13,9 +13,11 @@ namespace h5i::spawn {
 
 class BoxNetwork {
  public:
-  // Returns when the rules were given, read back and found to be what was meant, and the way out (if any) carries packets.
-  // `program`: h5i-net as a sealed memfd. The namespaces are the box's; both are borrowed for the call.
-  static Result<BoxNetwork> begin(int program, int user_namespace, int net_namespace, const NetworkSpec& spec);
+  // `program`: h5i-net as a sealed memfd. It is started before its box is: what it takes to load goes on beside the clone.
+  static Result<BoxNetwork> start(int program);
+  // Once. Returns when the rules were given, read back and found to be what was meant, and the way out (if any) carries packets.
+  // The namespaces are the box's; both are borrowed for the call.
+  Result<void> begin(int user_namespace, int net_namespace, const NetworkSpec& spec);
   BoxNetwork(BoxNetwork&& other) noexcept;
   BoxNetwork& operator=(BoxNetwork&&) = delete;
   ~BoxNetwork();  // ends h5i-net and, with it, the way out
@@ -35,7 +37,7 @@ class BoxNetwork {
  private:
   BoxNetwork() = default;
   Result<Json> exchange(const Json& request, int64_t timeout_ms, const std::vector<int>& fds = {});
-  Result<std::string> ask(const Json& request, int64_t timeout_ms);
+  Result<std::string> ask(const Json& request, int64_t timeout_ms, const std::vector<int>& fds = {});
   UniqueFd socket_, pidfd_;
   pid_t pid_ = -1;
 };

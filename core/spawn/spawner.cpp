@@ -356,9 +356,7 @@ Result<void> Spawner::map_ids(Run& run) {
 }
 
 Result<void> Spawner::begin_network(Run& run, const UniqueFd& user, const UniqueFd& net) {
-  int program = H5I_TRY(helper(net_source_, net_, "h5i-net"));
-  run.network.emplace(H5I_TRY(BoxNetwork::begin(program, user.get(), net.get(), *run.plan.network)));
-  return {};
+  return run.network->begin(user.get(), net.get(), *run.plan.network);
 }
 
 // The rules of a box that runs. When it is not known which ones hold, none of its packets may go anywhere.
@@ -405,6 +403,10 @@ Result<uint64_t> Spawner::start(const Message& m, int plan_fd) {
   run->plan = H5I_TRY(decode_plan(document));
   const Plan& plan = run->plan;
   H5I_TRY(check_against_caller(plan, m.what));
+  if (plan.network) {
+    int program = H5I_TRY(helper(net_source_, net_, "h5i-net"));
+    run->network.emplace(H5I_TRY(BoxNetwork::start(program)));
+  }
 
   Compiled compiled;
   H5I_TRY(compiled.compile(plan, geteuid() == 0));

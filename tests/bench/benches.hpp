@@ -11,7 +11,9 @@ std::vector<Table> run_overhead(const Settings& s);
 std::vector<Table> create_scale(const Settings& s);
 std::vector<Table> log_append(const Settings& s);
 std::vector<Table> propose_scale(const Settings& s);
-std::vector<Table> supervised(const Settings& s);  // the last: it leaves the machine's network
+std::vector<Table> supervised_rules(const Settings& s);
+std::vector<Table> socket_gate(const Settings& s);
+std::vector<Table> uplink_throughput(const Settings& s);  // the last: it leaves the machine's network
 
 // A repository with s.scale small files in folders of a hundred, one commit, below `dir`; made by git itself.
 std::string large_repository(const Settings& s, const std::string& dir);
