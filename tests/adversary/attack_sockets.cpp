@@ -1,5 +1,6 @@
 // Tries of h5i-attack: sockets.
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -230,6 +231,17 @@ long do_crowd(const Words& w) {
   return odd == 0 ? refused(EPERM) : 0;
 }
 
+// Its own addresses, as a program asks for them: by a socket of netlink.
+long do_addresses(const Words&) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return -1;
+  long n = 0;
+  for (ifaddrs* a = list; a; a = a->ifa_next) n += a->ifa_addr != nullptr && (a->ifa_addr->sa_family == AF_INET || a->ifa_addr->sa_family == AF_INET6);
+  freeifaddrs(list);
+  say("%ld addresses", n);
+  return n > 0 ? 0 : refused(ENOENT);
+}
+
 // ADDRESS PORT SECONDS: listens there, and did when somebody came.
 long do_listen(const Words& w) {
   sockaddr_in at = place(w[0], w[1]);
@@ -270,6 +282,7 @@ std::span<const Try> socket_tries() {
       {"turn", do_turn},
       {"odd-lengths", do_odd_lengths},
       {"crowd", do_crowd},
+      {"addresses", do_addresses},
       {"listen", do_listen},
       {"unix", do_unix},
   };

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# In the guest, as its user: what a box at `supervised` reaches and what it does not, each act with its control outside.
+# In the guest, as its user or as root: what a box at `supervised` reaches and what it does not, each act with its control outside.
+#   supervised.sh [short]      short: what may differ by who runs it
 set -u
 h5i=/h5i/out/bin/h5i
 failures=0
@@ -20,6 +21,9 @@ profiles:
   six:    { extends: default, isolation: supervised, net: { egress: [six.test] } }
 YAML
 echo x >file && git add -A && git commit -qm one
+
+mounted() { awk '$5 !~ "^/run/" { print $5 }' /proc/self/mountinfo; }
+mounted >mounts
 
 # tcp ADDRESS PORT, udp ADDRESS PORT: "world" when somebody answered.
 cat >dial.py <<'PY'
@@ -61,34 +65,66 @@ grep -qE "tier +supervised" seen && grep -qE "read from +cgroup" seen || fail "t
 [[ $failures -eq 0 ]] || cat err seen
 "$h5i" log verify net >/dev/null 2>&1 || "$h5i" log verify net --allow-unsealed >/dev/null 2>&1 || fail "the log does not verify"
 
-# Nobody inside changes what holds it; who only looks at its addresses may.
+# Nobody inside changes what holds it; who only looks at its addresses may. What is held is seen from outside, by nft in the box's network.
 cat >meddle.py <<'PY'
-import errno, os, socket, sys
+import errno, os, socket, time
+def wait(name):
+    while not os.path.exists(name): time.sleep(0.05)
 def tried(what, f):
     try: f(); print(what, "done")
     except OSError as e: print(what, errno.errorcode.get(e.errno, e.errno))
+open("ready", "w").close()
+wait("go")
 tried("netfilter", lambda: socket.socket(16, 3, 12))
+for protocol in (4, 6, 15, 16, 21): tried("netlink-%d" % protocol, lambda: socket.socket(16, 3, protocol))
 tried("packet", lambda: socket.socket(17, 3, 0))
 tried("raw", lambda: socket.socket(2, 3, 1))
 tried("icmp", lambda: socket.socket(2, 2, 1))
 tried("mptcp", lambda: socket.socket(2, 1, 262))
 tried("sctp", lambda: socket.socket(2, 1, 132))
 tried("vsock", lambda: socket.socket(40, 1, 0))
-for words in (["ip", "route", "add", "203.0.113.12", "dev", "h5i0"], ["ip", "addr", "add", "192.0.2.9/24", "dev", "h5i0"], ["ip", "link", "set", "h5i0", "down"]):
-    print(" ".join(words[1:3]), "done" if os.system(" ".join(words) + " >/dev/null 2>&1") == 0 else "refused", flush=True)
-print("interfaces", len(socket.if_nameindex()))
-sys.stdout.flush()
+for words in (["ip", "route", "add", "203.0.113.12", "dev", "h5i0"], ["ip", "addr", "add", "192.0.2.9/24", "dev", "h5i0"], ["ip", "link", "set", "h5i0", "down"],
+              ["ip", "link", "add", "x", "type", "dummy"], ["nft", "flush", "ruleset"], ["nft", "add", "table", "inet", "x"]):
+    print(" ".join(words[:3]), "done" if os.system("PATH=$PATH:/usr/sbin:/sbin " + " ".join(words) + " >/dev/null 2>&1") == 0 else "refused", flush=True)
+print("interfaces", len(socket.if_nameindex()), flush=True)
+open("done", "w").close()
+wait("end")
 PY
 git add -A && git commit -qm three
+# ask NAME COMMAND: what root's oracle says, of the network of the box that runs meddle.py
+ask() {
+  echo "$(pgrep -xf 'python3 meddle.py') $2" >"/run/oracle/$1.new" && mv "/run/oracle/$1.new" "/run/oracle/$1.ask"
+  for ((i = 0; i < 200; i++)); do [[ -e /run/oracle/$1.out ]] && return; sleep 0.1; done
+  fail "nobody answers for $1"
+}
+wait_for() { for ((i = 0; i < 600; i++)); do [[ -e $1 ]] && return; kill -0 $run 2>/dev/null || break; sleep 0.1; done; fail "$1 does not come"; }
+rm -f /run/oracle/*
 "$h5i" box create --name meddle --profile net >out 2>err || { cat out err; fail "create meddle"; }
-"$h5i" box run meddle -- python3 meddle.py >out 2>err
-for what in netfilter packet raw icmp mptcp sctp vsock "route add" "addr add" "link set"; do
+work=$PWD/.git/h5i/boxes/human/meddle/work
+"$h5i" box run meddle -- python3 meddle.py >out 2>err &
+run=$!
+wait_for "$work/ready"
+ask before "nft -s list ruleset"
+: >"$work/go"
+wait_for "$work/done"
+ask after "nft -s list ruleset"
+grep -q "^table inet h5i {" /run/oracle/before.out && grep -q "203.0.113.10 . 443" /run/oracle/before.out || { cat /run/oracle/before.out; fail "control: the rules are not seen"; }
+cmp -s /run/oracle/before.out /run/oracle/after.out || { diff /run/oracle/before.out /run/oracle/after.out; fail "the rules changed"; }
+# The control: a change is seen, and told.
+ask spoil "nft add rule inet h5i output accept"
+ask spoilt "nft -s list ruleset"
+cmp -s /run/oracle/before.out /run/oracle/spoilt.out && { cat /run/oracle/spoil.out; fail "control: a change is not seen"; }
+: >"$work/end"
+wait $run || { cat err; fail "run meddle"; }
+for what in netfilter netlink-{4,6,15,16,21} packet raw icmp mptcp sctp vsock "ip route add" "ip addr add" "ip link set" "ip link add" "nft flush ruleset" "nft add table"; do
   grep -q "^$what " out || fail "$what was not tried"
   grep -q "^$what done" out && fail "$what was done"
 done
 is "interfaces" "$(sed -n 's/^interfaces //p' out)" 2
+"$h5i" box inspect meddle 2>&1 | grep -q "the rules were not what they were" || fail "control: that the rules were changed from outside is not told"
 [[ $failures -eq 0 ]] || cat out err
 
+if [[ ${1-} != short ]]; then
 # Without a rule nothing is reached; the host's loopback at the ports that are named, and no other.
 "$h5i" box create --name none --profile none >out 2>err || { cat out err; fail "create none"; }
 is "no rule" "$("$h5i" box run none -- python3 dial.py tcp,203.0.113.10,443 2>err)" "tcp,203.0.113.10,443 refused"
@@ -108,9 +144,12 @@ for to in "tcp [2001:db8:1::10]:80" "tcp [2001:db8:1::11]:443" "tcp 203.0.113.10
 [[ $(wc -l <err) == 3 ]] && grep -q "\[policy.egress-unresolved\]" err && grep -q "^  because: " err && grep -q "^  see: " err || { cat err; fail "why not is not told in three lines"; }
 "$h5i" box create --name suffix --profile suffix >out 2>err && fail "a suffix made a box"
 grep -q "policy.egress-unenforceable" err || { cat err; fail "why no suffix is not told"; }
+fi
 
-# Nothing is left of any of it.
+# Nothing is left of any of it, and nothing of the host's was mounted or taken off; below /run the service manager has its own to do.
+mounted >mounts.after
+cmp -s mounts mounts.after || { diff mounts mounts.after; fail "the host's mounts changed"; }
 sleep 1
-is "processes that are left" "$(pgrep -u "$(id -u)" -c 'slirp4netns|h5i' || true)" 0
+for name in slirp4netns pasta h5i; do is "processes that are left, $name" "$(pgrep -u "$(id -u)" -c "$name" || true)" 0; done
 [[ $failures -eq 0 ]] && echo supervised-ok
 [[ $failures -eq 0 ]]

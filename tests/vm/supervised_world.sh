@@ -54,6 +54,22 @@ while True:
     c, _ = s.accept()
     c.sendall(b"host\n")
     c.close()'
+# Who looks into a box's network from outside: commands with the number of a process in it, from whoever asks.
+mkdir -m 1777 /run/oracle
+cat >/run/oracle.sh <<'SH'
+shopt -s nullglob
+while :; do
+  for ask in /run/oracle/*.ask; do
+    read -r pid command <"$ask"
+    rm "$ask"
+    nsenter --net="/proc/$pid/ns/net" $command >"${ask%.ask}.answer" 2>&1
+    chmod 666 "${ask%.ask}.answer"
+    mv "${ask%.ask}.answer" "${ask%.ask}.out"
+  done
+  sleep 0.1
+done
+SH
+systemd-run --quiet --unit=oracle bash /run/oracle.sh
 for ((i = 0; i < 100; i++)); do
   timeout 2 bash -c 'exec 3<>/dev/tcp/203.0.113.10/443 && cat <&3' 2>/dev/null | grep -q world && timeout 2 bash -c 'exec 3<>/dev/tcp/127.0.0.1/3000 && cat <&3' 2>/dev/null | grep -q host && exit 0
   sleep 0.2
