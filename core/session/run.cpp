@@ -319,7 +319,8 @@ class Run {
   }
 
   Error with_missing(Error e) {
-    if (e.code != Errc::TIER_SETUP && e.code != Errc::TIER_PROBE_MISSING && e.code != Errc::TIER_VERIFY_FAILED && e.code != Errc::TIER_NO_CONTROL) return e;
+    const Errc of_setup[] = {Errc::TIER_SETUP, Errc::TIER_PROBE_MISSING, Errc::TIER_VERIFY_FAILED, Errc::TIER_NO_CONTROL, Errc::UNSUPPORTED};
+    if (std::find(std::begin(of_setup), std::end(of_setup), e.code) == std::end(of_setup)) return e;
     std::string missing = missing_now();
     if (missing.empty()) return e;
     return make_error(Errc::TIER_PROBE_MISSING, "tier " + plugin_.id + " is impossible here", "missing " + missing + " (" + e.what + ": " + e.evidence + ")");
@@ -587,7 +588,7 @@ class Run {
   }
 
   Result<RunReport> finish(Supervised& s) {
-    if (s.outcome.status == Outcome::Status::SETUP_FAILED && s.outcome.reason == Errc::TIER_SETUP)
+    if (s.outcome.status == Outcome::Status::SETUP_FAILED)
       if (std::string missing = missing_now(); !missing.empty()) s.outcome.reason = Errc::TIER_PROBE_MISSING, s.outcome.detail = "missing " + missing + " (" + s.outcome.detail + ")";
     if (record_error_) s.outcome = {Outcome::Status::VIOLATION, 0, Errc::LOG_WRITE, record_error_->what + ": " + record_error_->evidence};
     // A cpu limit ends a process by SIGXCPU; for the caller that is a deadline like any other. Anybody can send that signal,

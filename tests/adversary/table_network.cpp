@@ -27,7 +27,9 @@ Try dropped(const std::string& words, const std::string& told, const std::string
   if (!outside.empty()) t.outside = words_of(outside);
   return t;
 }
-Try nowhere(const std::string& words, const std::string& grant = "") { return held(words, {"ENETUNREACH", "EADDRNOTAVAIL", "ECONNREFUSED", "EHOSTUNREACH"}, grant); }
+Try nowhere(const std::string& words, const std::string& grant = "") {
+  return held(words, {"ENETUNREACH", "EADDRNOTAVAIL", "ECONNREFUSED", "EHOSTUNREACH"}, grant);
+}
 
 // The policy of a folder that says this in its file; "" is no file at all.
 Ran policy(const Place& p, const std::string& text, const std::vector<std::string>& words) {
@@ -59,7 +61,9 @@ Scene refused_rules(std::vector<std::string> rules) {
 
 // Spellings of one name are one rule, by its canonical form.
 std::string one_form(const Place& p) {
-  Ran r = policy(p, rules_text(p.inside() ? std::vector<std::string>{"API.Allowed.Example.", "api.allowed.example:443"} : std::vector<std::string>{"api.allowed.example", "evilapi.allowed.example"}),
+  Ran r = policy(p,
+                 rules_text(p.inside() ? std::vector<std::string>{"API.Allowed.Example.", "api.allowed.example:443"}
+                                       : std::vector<std::string>{"api.allowed.example", "evilapi.allowed.example"}),
                  {"show", "x", "--json"});
   auto document = json::parse(r.out);
   if (!document) return "no policy: " + r.err;
@@ -73,7 +77,8 @@ std::string nothing_named(const Place& p) {
     auto open = json::parse(policy(p, rules_text({"api.allowed.example"}), {"show", "x", "--json"}).out);
     return open && (*open)["policy"]["profile"]["net"]["egress"].array().size() == 1 ? "did" : "did not";
   }
-  const std::vector<std::pair<std::string, std::string>> kFiles = {{"profiles:\n  default2: { extends: default, net: { egress: [] } }\n", "default2"}, {"# egress: [evil.example]\n", "default"}, {"", "default"}};
+  const std::vector<std::pair<std::string, std::string>> kFiles = {
+      {"profiles:\n  default2: { extends: default, net: { egress: [] } }\n", "default2"}, {"# egress: [evil.example]\n", "default"}, {"", "default"}};
   for (const auto& [text, profile] : kFiles) {
     std::filesystem::remove_all(p.world->home() + "/out/policy");
     Ran r = policy(p, text, {"show", profile, "--json"});
@@ -90,18 +95,22 @@ std::string nothing_named(const Place& p) {
 std::string host_mode(const Place& p) {
   if (!p.inside()) return p.tries({{"connect", "tcp", "127.0.0.1", "{port}"}}).answers[0];
   std::string why;
-  return p.world->box("host", &why).inside() ? "a box was made" : has(why, "[policy.field-unenforceable]") && has(why, "net.mode: host") ? "refused by name" : why;
+  return p.world->box("host", &why).inside()                                      ? "a box was made"
+         : has(why, "[policy.field-unenforceable]") && has(why, "net.mode: host") ? "refused by name"
+                                                                                  : why;
 }
 
 std::string names(const Place& p) {
   if (!p.inside()) return has(p.command({"/bin/sh", "-c", "getent hosts six.test"}).out, "2001:db8:1::10") ? "did" : "did not";
-  Ran r = p.command({"/bin/sh", "-c", "getent hosts api.test; for n in six.test mirror.test.six.test nobody.test; do getent hosts $n && echo knows $n; done; echo end"});
+  Ran r = p.command(
+      {"/bin/sh", "-c", "getent hosts api.test; for n in six.test mirror.test.six.test nobody.test; do getent hosts $n && echo knows $n; done; echo end"});
   if (!has(r.out, "203.0.113.10") || !has(r.out, "end")) return "its own name is not known: " + r.out + r.err;
   return has(r.out, "knows") ? r.out : "only its own";
 }
 
 std::string by_name(const Place& p) {
-  Ran r = p.command({"/bin/bash", "-c", "for n in localhost localhost. ip6-localhost; do (exec 3<>/dev/tcp/$n/{port}) 2>/dev/null && echo reached $n; done; echo end"});
+  Ran r = p.command(
+      {"/bin/bash", "-c", "for n in localhost localhost. ip6-localhost; do (exec 3<>/dev/tcp/$n/{port}) 2>/dev/null && echo reached $n; done; echo end"});
   return has(r.out, "reached localhost\n") ? "did" : has(r.out, "end") && !has(r.out, "reached") ? "its own" : r.out + r.err;
 }
 
@@ -138,7 +147,8 @@ std::string published(const Place& p) {
   const std::string err = w.home() + "/out/listening", out = w.home() + "/out/listened";
   test::Program program{.argv = {w.target().h5i, "box", "run", p.box, "--"}, .env = {{"HOME", w.home()}}, .cwd = w.repo(), .uid = w.target().uid};
   if (!p.inside()) program.argv.clear();
-  for (const std::string& word : {w.fill("{attack}", p), std::string("listen"), std::string("0.0.0.0"), std::to_string(ntohs(a.sin_port)), std::string("20")}) program.argv.push_back(word);
+  for (const std::string& word : {w.fill("{attack}", p), std::string("listen"), std::string("0.0.0.0"), std::to_string(ntohs(a.sin_port)), std::string("20")})
+    program.argv.push_back(word);
   w.write(err, "");
   w.write(out, "");
   pid_t pid = test::start(program, out, err);
@@ -176,8 +186,15 @@ std::vector<Case> cases_of_network() {
        .claim = "net.egress",
        .right = "EPERM at socket()",
        .profile = "net",
-       .tries = {no_control(refused("socket 17 3 768", "EPERM", "socket"), "", kNeedsRight), no_control(refused("socket 17 2 768", "EPERM", "socket"), "", kNeedsRight)}},
-      {.id = "A19", .what = "who only looks at its own addresses", .must = "S", .claim = "net.egress", .right = "sees them: netlink is there for reading", .profile = "net", .tries = {may("addresses")}},
+       .tries = {no_control(refused("socket 17 3 768", "EPERM", "socket"), "", kNeedsRight),
+                 no_control(refused("socket 17 2 768", "EPERM", "socket"), "", kNeedsRight)}},
+      {.id = "A19",
+       .what = "who only looks at its own addresses",
+       .must = "S",
+       .claim = "net.egress",
+       .right = "sees them: netlink is there for reading",
+       .profile = "net",
+       .tries = {may("addresses")}},
       {.id = "A25",
        .what = "a profile that asks for the host's network",
        .must = "S",
@@ -188,7 +205,8 @@ std::vector<Case> cases_of_network() {
        .what = "a process that nobody may look into",
        .must = "S",
        .right = "refused and counted like any other: no answer depends on its memory",
-       .tries = {refused("unseen add_key s:user s:h5i s:x 1 -1", "EPERM", "add_key"), answers_outside(refused("unseen socketpair 2 1 0 b:8", "EPERM", "socketpair"), {"EOPNOTSUPP"})}},
+       .tries = {refused("unseen add_key s:user s:h5i s:x 1 -1", "EPERM", "add_key"),
+                 answers_outside(refused("unseen socketpair 2 1 0 b:8", "EPERM", "socketpair"), {"EOPNOTSUPP"})}},
       {.id = "A31",
        .what = "another thread changes the address while the call is looked at",
        .must = "S",
@@ -201,28 +219,35 @@ std::vector<Case> cases_of_network() {
        .what = "lengths and pointers that lead nowhere",
        .must = "S",
        .right = "the gate decides by numbers alone and reads no memory; the rest is the kernel's own answer",
-       .tries = {answers_outside(refused("sys add_key 1 1 1 0x7fffffffffffffff 0", "EPERM"), {"EFAULT", "EINVAL"}), answers_outside(refused("sys socketpair 2 1 0 1", "EPERM"), {"EOPNOTSUPP", "EFAULT"}),
+       .tries = {answers_outside(refused("sys add_key 1 1 1 0x7fffffffffffffff 0", "EPERM"), {"EFAULT", "EINVAL"}),
+                 answers_outside(refused("sys socketpair 2 1 0 1", "EPERM"), {"EOPNOTSUPP", "EFAULT"}),
                  answers_outside(refused("sys mount 1 1 1 0 1", "EPERM"), {"EFAULT"}), may("odd-lengths")},
        .elsewhere = {{"tests/spawn/test_notify.cpp", "ten thousand refused calls are all answered, counted and told once"}}},
       {.id = "A36",
        .what = "signals interrupt a call that is held for an answer",
        .must = "S",
        .right = "no call of a shell's is held: every pipeline completes",
-       .elsewhere = {{"tests/spawn/test_notify.cpp", "a thousand shells that fork while each start notifies come to their ends"}, {"tests/spawn/test_lifetime.cpp", "pipelines complete, every one, under a filter with a listener"}}},
+       .elsewhere = {{"tests/spawn/test_notify.cpp", "a thousand shells that fork while each start notifies come to their ends"},
+                     {"tests/spawn/test_lifetime.cpp", "pipelines complete, every one, under a filter with a listener"}}},
       {.id = "A37",
        .what = "a kernel whose notifications have another size",
        .must = "S",
        .right = "found out by the probe, and named",
        .elsewhere = {{"tests/tiers/test_probe.cpp", "whatever supervised needs is named when it is taken away, and without it nothing is claimed"}}},
-      {.id = "B33", .what = "code of its own that is written over through /proc/self/mem", .must = "S", .right = "allowed, and without effect on what holds it: that is in the kernel", .tries = {may("own-code")}},
+      {.id = "B33",
+       .what = "code of its own that is written over through /proc/self/mem",
+       .must = "S",
+       .right = "allowed, and without effect on what holds it: that is in the kernel",
+       .tries = {may("own-code")}},
       {.id = "D01",
        .what = "IPv6 beside rules that were made for IPv4, and IPv4 in its clothes",
        .must = "S",
        .claim = "net.egress",
        .right = "one table for both: what no rule names is refused and told",
        .profile = "six",
-       .tries = {may("connect tcp 2001:db8:1::10 443"), dropped("connect tcp 2001:db8:1::10 80", "tcp [2001:db8:1::10]:80"), dropped("connect tcp 2001:db8:1::11 443", "tcp [2001:db8:1::11]:443"),
-                 dropped("connect tcp ::ffff:203.0.113.10 443", "tcp 203.0.113.10:443"), dropped("connect udp 2001:db8:1::10 443", "udp [2001:db8:1::10]:443")}},
+       .tries = {may("connect tcp 2001:db8:1::10 443"), dropped("connect tcp 2001:db8:1::10 80", "tcp [2001:db8:1::10]:80"),
+                 dropped("connect tcp 2001:db8:1::11 443", "tcp [2001:db8:1::11]:443"), dropped("connect tcp ::ffff:203.0.113.10 443", "tcp 203.0.113.10:443"),
+                 dropped("connect udp 2001:db8:1::10 443", "udp [2001:db8:1::10]:443")}},
       {.id = "D01",
        .what = "the same where no rule names an IPv6 address",
        .must = "S",
@@ -236,27 +261,44 @@ std::vector<Case> cases_of_network() {
        .claim = "net.egress",
        .right = "refused and told",
        .profile = "six",
-       .tries = {dropped("connect tcp 64:ff9b::a9fe:a9fe 80", "tcp [64:ff9b::a9fe:a9fe]:80"), dropped("connect tcp 2002:a9fe:a9fe::1 80", "tcp [2002:a9fe:a9fe::1]:80"),
-                 dropped("connect tcp 2001::ffff:5601:5601 80", "tcp [2001::ffff:5601:5601]:80"), dropped("connect tcp ::ffff:0:a9fe:a9fe 80", "tcp [::ffff:0:a9fe:a9fe]:80")}},
-      {.id = "D03", .what = "the same in a rule, and in what a name leads to", .must = "K", .right = "no rule admits them", .elsewhere = {{grammar, "addresses that reach the host or a cloud's credentials are never reachable, however spelt"}, {"tests/session/test_egress.cpp", "a name that points where no box may go gives no address, and none at all is a refusal that says where"}}},
+       .tries = {dropped("connect tcp 64:ff9b::a9fe:a9fe 80", "tcp [64:ff9b::a9fe:a9fe]:80"),
+                 dropped("connect tcp 2002:a9fe:a9fe::1 80", "tcp [2002:a9fe:a9fe::1]:80"),
+                 dropped("connect tcp 2001::ffff:5601:5601 80", "tcp [2001::ffff:5601:5601]:80"),
+                 dropped("connect tcp ::ffff:0:a9fe:a9fe 80", "tcp [::ffff:0:a9fe:a9fe]:80")}},
+      {.id = "D03",
+       .what = "the same in a rule, and in what a name leads to",
+       .must = "K",
+       .right = "no rule admits them",
+       .elsewhere = {{grammar, "addresses that reach the host or a cloud's credentials are never reachable, however spelt"},
+                     {"tests/session/test_egress.cpp",
+                      "a name that points where no box may go gives no address, and none at all is a refusal that says where"}}},
       {.id = "D04",
        .what = "the host's loopback in any spelling",
        .must = "S",
        .claim = "net.loopback",
        .right = "it is the box's own, where nobody listens",
        .profile = "net",
-       .tries = {held("connect tcp 127.0.0.1 {port}", {"ECONNREFUSED"}), held("connect tcp 0x7f.1 {port}", {"ECONNREFUSED"}), held("connect tcp 2130706433 {port}", {"ECONNREFUSED"}),
-                 held("connect tcp 017700000001 {port}", {"ECONNREFUSED"}), held("connect tcp 0.0.0.0 {port}", {"ECONNREFUSED"}), held("connect tcp ::1 {port6}", {"ECONNREFUSED"}),
-                 held("connect tcp :: {port6}", {"ECONNREFUSED"}), held("connect tcp ::ffff:127.0.0.1 {port}", {"ECONNREFUSED"}), watched("by its names", {"its own"}, by_name)}},
-      {.id = "D04", .what = "the same in a rule", .must = "K", .right = "refused when the file is read", .tries = {watched("rules for loopback", {"each refused"}, refused_rules({"0.0.0.0:80", "[::]:80", "127.0.0.1:80", "127.9.9.9:80", "0x7f.1:80", "017700000001:80", "2130706433:80", "localhost.:80", "a.localhost:80", "[::ffff:127.0.0.1]:80"}))}, .elsewhere = {{grammar, "addresses that reach the host or a cloud's credentials are never reachable, however spelt"}}},
+       .tries = {held("connect tcp 127.0.0.1 {port}", {"ECONNREFUSED"}), held("connect tcp 0x7f.1 {port}", {"ECONNREFUSED"}),
+                 held("connect tcp 2130706433 {port}", {"ECONNREFUSED"}), held("connect tcp 017700000001 {port}", {"ECONNREFUSED"}),
+                 held("connect tcp 0.0.0.0 {port}", {"ECONNREFUSED"}), held("connect tcp ::1 {port6}", {"ECONNREFUSED"}),
+                 held("connect tcp :: {port6}", {"ECONNREFUSED"}), held("connect tcp ::ffff:127.0.0.1 {port}", {"ECONNREFUSED"}),
+                 watched("by its names", {"its own"}, by_name)}},
+      {.id = "D04",
+       .what = "the same in a rule",
+       .must = "K",
+       .right = "refused when the file is read",
+       .tries = {watched("rules for loopback", {"each refused"},
+                         refused_rules({"0.0.0.0:80", "[::]:80", "127.0.0.1:80", "127.9.9.9:80", "0x7f.1:80", "017700000001:80", "2130706433:80",
+                                        "localhost.:80", "a.localhost:80", "[::ffff:127.0.0.1]:80"}))},
+       .elsewhere = {{grammar, "addresses that reach the host or a cloud's credentials are never reachable, however spelt"}}},
       {.id = "D06",
        .what = "names carry data to a name server although the connection is refused",
        .must = "S",
        .claim = "net.egress",
        .right = "no question leaves: names are in the box's hosts file, and no server is reachable",
        .profile = "net",
-       .tries = {dropped("ask 203.0.113.10 53", "udp 203.0.113.10:53"), dropped("connect tcp 203.0.113.10 53", "tcp 203.0.113.10:53"), dropped("ask 192.0.2.3 53", "udp 192.0.2.3:53", "ask 203.0.113.10 53"),
-                 watched("names", {"only its own"}, names)},
+       .tries = {dropped("ask 203.0.113.10 53", "udp 203.0.113.10:53"), dropped("connect tcp 203.0.113.10 53", "tcp 203.0.113.10:53"),
+                 dropped("ask 192.0.2.3 53", "udp 192.0.2.3:53", "ask 203.0.113.10 53"), watched("names", {"only its own"}, names)},
        .elsewhere = {{"tests/session/test_egress.cpp", "names are pinned once: addresses for the rules, and lines for the box's hosts file"}}},
       {.id = "D07",
        .what = "side doors to a resolver",
@@ -264,8 +306,9 @@ std::vector<Case> cases_of_network() {
        .claim = "net.egress",
        .right = "refused and told; what names a resolver cannot be written",
        .profile = "net",
-       .tries = {dropped("connect tcp 203.0.113.10 853", "tcp 203.0.113.10:853"), dropped("connect tcp 203.0.113.12 443", "tcp 203.0.113.12:443"), dropped("connect udp 224.0.0.251 5353", "udp 224.0.0.251:5353"),
-                 dropped("connect udp 224.0.0.252 5355", "udp 224.0.0.252:5355"), outside_by(held("write /etc/resolv.conf", {"EROFS", "EACCES", "ENOENT"}), "write {open}/plain"),
+       .tries = {dropped("connect tcp 203.0.113.10 853", "tcp 203.0.113.10:853"), dropped("connect tcp 203.0.113.12 443", "tcp 203.0.113.12:443"),
+                 dropped("connect udp 224.0.0.251 5353", "udp 224.0.0.251:5353"), dropped("connect udp 224.0.0.252 5355", "udp 224.0.0.252:5355"),
+                 outside_by(held("write /etc/resolv.conf", {"EROFS", "EACCES", "ENOENT"}), "write {open}/plain"),
                  no_control(refused("unix stream /run/systemd/resolve/io.systemd.Resolve", "EPERM", "socket"), kNoResolved, kNoResolved)}},
       {.id = "D09",
        .what = "the box writes its own hosts file",
@@ -273,35 +316,69 @@ std::vector<Case> cases_of_network() {
        .claim = "net.egress",
        .right = "it cannot; and packets go by address, whatever a name says",
        .profile = "net",
-       .tries = {outside_by(held("write /etc/hosts", {"EROFS", "EACCES"}), "write {open}/plain"), outside_by(held("sys renameat2 -100 s:/etc/hosts -100 s:/etc/hosts2 0", {"EROFS", "EBUSY", "EACCES", "ENOENT"}), "sys renameat2 -100 s:{open}/plain -100 s:{open}/plainer 0"),
+       .tries = {outside_by(held("write /etc/hosts", {"EROFS", "EACCES"}), "write {open}/plain"),
+                 outside_by(held("sys renameat2 -100 s:/etc/hosts -100 s:/etc/hosts2 0", {"EROFS", "EBUSY", "EACCES", "ENOENT"}),
+                            "sys renameat2 -100 s:{open}/plain -100 s:{open}/plainer 0"),
                  dropped("connect tcp 203.0.113.11 443", "tcp 203.0.113.11:443")}},
       {.id = "D12",
        .what = "spellings of a name",
        .must = "K",
        .right = "one canonical form, which is what is looked up; the rest is refused",
        .tries = {watched("one form", {"one rule"}, one_form),
-                 watched("what is no name", {"each refused"}, refused_rules({"allowed.example..", "a..allowed.example", ".allowed.example", "b\xc3\xbc" "cher.example", "al_lowed.example", "allowed%2eexample", "user@allowed.example", "allowed.example:443@evil.example", "allowed.example/x",
-                                                                            std::string(64, 'a') + ".example", std::string(63, 'a') + "." + std::string(63, 'a') + "." + std::string(63, 'a') + "." + std::string(63, 'a') + ".example"}))},
+                 watched("what is no name", {"each refused"},
+                         refused_rules(
+                             {"allowed.example..", "a..allowed.example", ".allowed.example",
+                              "b\xc3\xbc"
+                              "cher.example",
+                              "al_lowed.example", "allowed%2eexample", "user@allowed.example", "allowed.example:443@evil.example", "allowed.example/x",
+                              std::string(64, 'a') + ".example",
+                              std::string(63, 'a') + "." + std::string(63, 'a') + "." + std::string(63, 'a') + "." + std::string(63, 'a') + ".example"}))},
        .elsewhere = {{grammar, "a rule has one canonical form"}, {grammar, "what the grammar does not admit is refused with its reason"}}},
       {.id = "D13",
        .what = "a suffix without a dot before it",
        .must = "K",
        .right = "labels are compared, and the apex is no subdomain",
-       .tries = {watched("suffixes of no label", {"each refused"}, refused_rules({"*allowed.example", "*", "*.", "*.com", "a.*.example.com", "*.*.example.com"}))},
+       .tries = {watched("suffixes of no label", {"each refused"},
+                         refused_rules({"*allowed.example", "*", "*.", "*.com", "a.*.example.com", "*.*.example.com"}))},
        .elsewhere = {{grammar, "a name matches on label boundaries, and a wildcard leaves its apex out"}}},
-      {.id = "D15", .what = "a list without an entry, a file of comments, no file", .must = "KP", .claim = "net.mode", .right = "nothing is open; a profile that is not there is a refusal", .profile = "empty",
+      {.id = "D15",
+       .what = "a list without an entry, a file of comments, no file",
+       .must = "KP",
+       .claim = "net.mode",
+       .right = "nothing is open; a profile that is not there is a refusal",
+       .profile = "empty",
        .tries = {watched("nothing named", {"nothing is open"}, nothing_named), held("connect tcp 127.0.0.1 {port}", {"ECONNREFUSED"}, "host")},
        .elsewhere = {{grammar, "the host's list never widens a profile that denies all"}}},
-      {.id = "D15", .what = "the same where a list could be held", .must = "S", .claim = "net.egress", .right = "nothing is reached", .profile = "empty", .tries = {nowhere("connect tcp 203.0.113.10 443", "net"), nowhere("connect udp 203.0.113.10 53")}},
+      {.id = "D15",
+       .what = "the same where a list could be held",
+       .must = "S",
+       .claim = "net.egress",
+       .right = "nothing is reached",
+       .profile = "empty",
+       .tries = {nowhere("connect tcp 203.0.113.10 443", "net"), nowhere("connect udp 203.0.113.10 53")}},
       {.id = "D16",
        .what = "a port that is parsed away",
        .must = "K",
        .right = "refused when the file is read",
-       .tries = {watched("what is no port", {"each refused"}, refused_rules({"allowed.example:99999", "allowed.example:", "allowed.example:443:22", "allowed.example:443-80", "allowed.example:0", "allowed.example:0443", "allowed.example:https", "allowed.example:-1", "10.0.0.0/8:", "[2001:db8::]/32:443:22"}))},
+       .tries = {watched("what is no port", {"each refused"},
+                         refused_rules({"allowed.example:99999", "allowed.example:", "allowed.example:443:22", "allowed.example:443-80", "allowed.example:0",
+                                        "allowed.example:0443", "allowed.example:https", "allowed.example:-1", "10.0.0.0/8:", "[2001:db8::]/32:443:22"}))},
        .elsewhere = {{grammar, "what the grammar does not admit is refused with its reason"}}},
-      {.id = "D16", .what = "another port of a host that a rule names", .must = "S", .claim = "net.egress", .right = "refused and told", .profile = "net",
-       .tries = {may("connect tcp 203.0.113.10 443"), dropped("connect tcp 203.0.113.10 22", "tcp 203.0.113.10:22"), may("connect tcp 203.0.113.11 8443"), dropped("connect tcp 203.0.113.11 80", "tcp 203.0.113.11:80")}},
-      {.id = "D24", .what = "what of ours listens where the box could come", .must = "S", .claim = "net.egress", .right = "no port of the gateway answers; a receipt says that there were more than it names", .profile = "net", .tries = {watched("a scan", {"nothing, and told"}, scan)},
+      {.id = "D16",
+       .what = "another port of a host that a rule names",
+       .must = "S",
+       .claim = "net.egress",
+       .right = "refused and told",
+       .profile = "net",
+       .tries = {may("connect tcp 203.0.113.10 443"), dropped("connect tcp 203.0.113.10 22", "tcp 203.0.113.10:22"), may("connect tcp 203.0.113.11 8443"),
+                 dropped("connect tcp 203.0.113.11 80", "tcp 203.0.113.11:80")}},
+      {.id = "D24",
+       .what = "what of ours listens where the box could come",
+       .must = "S",
+       .claim = "net.egress",
+       .right = "no port of the gateway answers; a receipt says that there were more than it names",
+       .profile = "net",
+       .tries = {watched("a scan", {"nothing, and told"}, scan)},
        .elsewhere = {{"tests/spawn/test_requests.cpp", "the spawner cannot be read or traced by its own user"}}},
       {.id = "D25",
        .what = "the host's loopback by way of the gateway",
@@ -309,8 +386,10 @@ std::vector<Case> cases_of_network() {
        .claim = "net.loopback",
        .right = "refused, but for ports that the profile names",
        .profile = "net",
-       .tries = {granted_by(dropped("connect tcp 192.0.2.2 {port}", "tcp 192.0.2.2:{port}", "connect tcp 127.0.0.1 {port}"), "loopback"), dropped("connect tcp 10.0.2.2 {port}", "tcp 10.0.2.2:{port}", "connect tcp 127.0.0.1 {port}"),
-                 dropped("connect tcp 192.168.5.2 {port}", "tcp 192.168.5.2:{port}", "connect tcp 127.0.0.1 {port}"), dropped("connect tcp 203.0.113.1 {port}", "tcp 203.0.113.1:{port}", "connect tcp 127.0.0.1 {port}")},
+       .tries = {granted_by(dropped("connect tcp 192.0.2.2 {port}", "tcp 192.0.2.2:{port}", "connect tcp 127.0.0.1 {port}"), "loopback"),
+                 dropped("connect tcp 10.0.2.2 {port}", "tcp 10.0.2.2:{port}", "connect tcp 127.0.0.1 {port}"),
+                 dropped("connect tcp 192.168.5.2 {port}", "tcp 192.168.5.2:{port}", "connect tcp 127.0.0.1 {port}"),
+                 dropped("connect tcp 203.0.113.1 {port}", "tcp 203.0.113.1:{port}", "connect tcp 127.0.0.1 {port}")},
        .elsewhere = {{spawn, "the way out carries what the rules name and is gone with the box, whichever program it is"}}},
       {.id = "D27",
        .what = "the ends of a range",
@@ -319,9 +398,20 @@ std::vector<Case> cases_of_network() {
        .right = "both are in it, and what is beyond is not",
        .profile = "net",
        .tries = {may("connect tcp 198.51.100.0 80"), may("connect tcp 198.51.100.15 80"), dropped("connect tcp 198.51.100.16 80", "tcp 198.51.100.16:80")},
-       .elsewhere = {{kernel, "each range holds at both of its ends, for both families; all else is counted, logged and refused"}, {"tests/nft/test_egress.cpp", "ranges of addresses are sorted, joined where they touch, and written in one way"}}},
-      {.id = "D28", .what = "a batch that failed is sent again with the next", .must = "KS", .right = "a socket for each, and what the kernel holds is read back", .elsewhere = {{kernel, "a table is made once, changed whole, and nothing stays of a transaction that failed"}, {kernel, "whatever is changed behind our back is found and named"}}},
-      {.id = "D30", .what = "a flow that outlives a tighter policy", .must = "S", .right = "its next packet is refused", .elsewhere = {{kernel, "what is taken out of the rules ends at its next packet, a flow that runs too"}, {spawn, "rules of a box that runs are replaced: what is new passes, what is gone is cut, and names follow"}}},
+       .elsewhere = {{kernel, "each range holds at both of its ends, for both families; all else is counted, logged and refused"},
+                     {"tests/nft/test_egress.cpp", "ranges of addresses are sorted, joined where they touch, and written in one way"}}},
+      {.id = "D28",
+       .what = "a batch that failed is sent again with the next",
+       .must = "KS",
+       .right = "a socket for each, and what the kernel holds is read back",
+       .elsewhere = {{kernel, "a table is made once, changed whole, and nothing stays of a transaction that failed"},
+                     {kernel, "whatever is changed behind our back is found and named"}}},
+      {.id = "D30",
+       .what = "a flow that outlives a tighter policy",
+       .must = "S",
+       .right = "its next packet is refused",
+       .elsewhere = {{kernel, "what is taken out of the rules ends at its next packet, a flow that runs too"},
+                     {spawn, "rules of a box that runs are replaced: what is new passes, what is gone is cut, and names follow"}}},
       {.id = "D31",
        .what = "a moment before the rules are there",
        .must = "S",
@@ -330,10 +420,27 @@ std::vector<Case> cases_of_network() {
        .profile = "net",
        .tries = {watched("the first instruction", {"refused, and told"}, first_instruction)},
        .elsewhere = {{spawn, "a network that cannot be had is no box"}}},
-      {.id = "D37", .what = "an allowed host takes whatever it is sent", .must = "S", .claim = "net.egress", .right = "nothing looks at it, and `net.content` in not_enforced says so", .profile = "net", .tries = {may("connect tcp 203.0.113.10 443")}, .declared = "net.content"},
-      {.id = "D39", .what = "a server in the box is found at the host's addresses", .must = "PS", .claim = "net.mode", .right = "out of reach, unless the host's network is granted", .tries = {granted_by(watched("a server", {"out of reach"}, published), "host")}},
-      {.id = "E18", .what = "a crowd of refused calls at once", .must = "S", .right = "each is refused and counted", .tries = {watched("a crowd", {"all refused, all counted"}, crowd)},
-       .elsewhere = {{"tests/spawn/test_notify.cpp", "refused calls from many threads, with children that die in the middle of theirs, are each answered and each counted"}}},
+      {.id = "D37",
+       .what = "an allowed host takes whatever it is sent",
+       .must = "S",
+       .claim = "net.egress",
+       .right = "nothing looks at it, and `net.content` in not_enforced says so",
+       .profile = "net",
+       .tries = {may("connect tcp 203.0.113.10 443")},
+       .declared = "net.content"},
+      {.id = "D39",
+       .what = "a server in the box is found at the host's addresses",
+       .must = "PS",
+       .claim = "net.mode",
+       .right = "out of reach, unless the host's network is granted",
+       .tries = {granted_by(watched("a server", {"out of reach"}, published), "host")}},
+      {.id = "E18",
+       .what = "a crowd of refused calls at once",
+       .must = "S",
+       .right = "each is refused and counted",
+       .tries = {watched("a crowd", {"all refused, all counted"}, crowd)},
+       .elsewhere = {{"tests/spawn/test_notify.cpp",
+                      "refused calls from many threads, with children that die in the middle of theirs, are each answered and each counted"}}},
   };
 }
 

@@ -47,7 +47,8 @@ KERNEL_TEST("files of overlayfs are no mount points, and what is mounted there i
   }
   put(w + "/file", "x");
   KREQUIRE(symlink("file", (w + "/link").c_str()) == 0);
-  struct stat top {}, file {};
+  struct stat top {
+  }, file{};
   KREQUIRE(stat(w.c_str(), &top) == 0 && stat((w + "/file").c_str(), &file) == 0);
   KCHECK(top.st_dev != file.st_dev);  // the control: this is such a file system
   gate::ScanOptions o;
@@ -66,5 +67,6 @@ KERNEL_TEST("files of overlayfs are no mount points, and what is mounted there i
   s = scanned();
   KREQUIRE(s);
   KCHECK_SAYS(s->violations.size() == 2, said(*s));
-  for (const gate::Violation& v : s->violations) KCHECK_SAYS(v.rule == Errc::GATE_SPECIAL && v.detail == "a mount point" && (v.path == "mounted" || v.path == "folder/below"), said(*s));
+  for (const gate::Violation& v : s->violations)
+    KCHECK_SAYS(v.rule == Errc::GATE_SPECIAL && v.detail == "a mount point" && (v.path == "mounted" || v.path == "folder/below"), said(*s));
 }

@@ -66,7 +66,9 @@ struct Box : Project {
     CHECK(survivors() == "");
     before = files();
   }
-  pid_t begin() const { return start(h5i({"box", "run", "fix", "--", "sh", "-c", "setsid sleep 4741 & sleep 0.2; exit " + std::to_string(kOwnEnd)}), *this / "out", *this / "err"); }
+  pid_t begin() const {
+    return start(h5i({"box", "run", "fix", "--", "sh", "-c", "setsid sleep 4741 & sleep 0.2; exit " + std::to_string(kOwnEnd)}), *this / "out", *this / "err");
+  }
   double whole_run() const {
     double begun = seconds_now();
     CHECK(wait_for(begin(), 120) == kOwnEnd);
@@ -88,12 +90,14 @@ struct Box : Project {
   }
   std::string left_over() const {
     std::vector<std::string> out;
-    soon([&] {
-      out = difference(before, files());
-      for (std::string& line : groups_of_ours()) out.push_back("group " + line);
-      for (std::string& line : holds_on(*this / "")) out.push_back(std::move(line));
-      return out.empty();
-    }, 10);
+    soon(
+        [&] {
+          out = difference(before, files());
+          for (std::string& line : groups_of_ours()) out.push_back("group " + line);
+          for (std::string& line : holds_on(*this / "")) out.push_back(std::move(line));
+          return out.empty();
+        },
+        10);
     return joined(out);
   }
   double length = 0;
@@ -129,7 +133,7 @@ int networks_left(int most) {
 TEST_CASE("whatever of a supervised box is killed at any moment, nothing is left after the next command") {
   adopt_orphans();
   const int most = atoi(read_file("/proc/sys/user/max_net_namespaces").c_str());
-  REQUIRE(most < 50);  // the guest was prepared
+  REQUIRE(most < 50);                    // the guest was prepared
   REQUIRE(networks_left(most) == most);  // the control: none is in use, and one more than that cannot be had
   Box box;
   const std::vector<std::vector<std::string>> commands = {{"box", "ls"}, {"box", "run", "fix", "--", "true"}, {"box", "status", "fix"}, {"box", "gc"}};
@@ -144,8 +148,10 @@ TEST_CASE("whatever of a supervised box is killed at any moment, nothing is left
     bool killed = kill_later(victim, core, moment);
     int status = wait_for(core, 120);
     CAPTURE(killed, status, read_file(box / "err"));
-    if (killed) done++, met[victim]++;
-    else CHECK(status == kOwnEnd);
+    if (killed)
+      done++, met[victim]++;
+    else
+      CHECK(status == kOwnEnd);
     if (killed && victim != "h5i" && victim != "all") CHECK((status == kOwnEnd || status == 125 || status == 128 + SIGKILL));
     CHECK(box.survivors() == "");
     const std::vector<std::string>& command = commands[chance()() % commands.size()];
