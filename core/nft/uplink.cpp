@@ -27,7 +27,7 @@
 namespace h5i::nft {
 namespace {
 
-constexpr int kStartMs = 5000, kAnswerMs = 2000, kSandboxMs = 500, kLeaveMs = 1000;
+constexpr int kStartMs = 5000, kAnswerMs = 4000, kSandboxMs = 500, kLeaveMs = 1000;
 constexpr const char* kFolders[] = {"/usr/bin/", "/usr/local/bin/"};
 enum { kReady = 3, kAlive = 4, kUser = 5, kNet = 6, kExec = 7, kPlaces = 8 };  // of the program's descriptors, or of its holder's
 

@@ -244,8 +244,8 @@ Table throughput(const Settings& s) {
   run_once({{ip, "route", "add", "default", "via", "203.0.113.254"}, ""});
   BoxFolders box(s, "throughput");
   std::string program = inside_program(box), port = std::to_string(kPort);
-  const long bytes = s.rounds < 10 ? 4L << 20 : 256L << 20;
-  const int rounds = s.rounds < 10 ? 2 : 15;
+  const long bytes = s.rounds < 10 ? 4L << 20 : 128L << 20;
+  const int rounds = s.rounds < 10 ? 2 : std::min(15, s.rounds / 5);
   pid_t server = start_server(getpid());
   for (const std::string& uplink : programs)
     for (const char* direction : {"download", "upload"}) {
