@@ -206,7 +206,7 @@ std::vector<Case> cases_of_work() {
                      {"tests/gate/test_handoff.cpp", "what a link shows under a tool's name is named, whatever it is called itself"}}},
       {.id = "C07",
        .what = "the box's .git becomes a pointer to another repository",
-       .must = "KPSW",
+       .must = "KPW",
        .right = "the other repository is neither read nor changed",
        .tries = {watched("gitdir: elsewhere", {"untouched"}, redirected, {"followed"})},
        .elsewhere = {{"tests/cli_repo/test_review.cpp", "a .git that somebody wrote outside the box is never read"}, {gate, "refused: .git at the top that is not the empty directory of h5i"}}},

@@ -136,6 +136,16 @@ TEST_CASE("whatever of a supervised box is killed at any moment, nothing is left
   REQUIRE(most < 50);                    // the guest was prepared
   REQUIRE(networks_left(most) == most);  // the control: none is in use, and one more than that cannot be had
   Box box;
+  {
+    // The control: while a box runs, all of it is seen.
+    pid_t core = box.begin();
+    REQUIRE(soon([&] { return find("slirp4netns", core) != 0; }, 60));
+    CHECK(!groups_of_ours().empty());
+    CHECK(networks_left(most) < most);
+    CHECK(!descendants().empty());
+    CHECK(wait_for(core, 120) == kOwnEnd);
+    CHECK(box.survivors() == "");
+  }
   const std::vector<std::vector<std::string>> commands = {{"box", "ls"}, {"box", "run", "fix", "--", "true"}, {"box", "status", "fix"}, {"box", "gc"}};
   std::map<std::string, int> met;
   const int n = rounds(10);
