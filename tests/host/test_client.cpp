@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "core/os/fs.hpp"
 #include "tests/host/fixture.hpp"
 
 using namespace h5i;
@@ -23,8 +24,8 @@ int children() {
   while (dirent* e = readdir(d)) {
     int pid = atoi(e->d_name);
     if (pid <= 0) continue;
-    std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
-    std::string line((std::istreambuf_iterator<char>(in)), {});
+    auto read = os::read_file("/proc/" + std::to_string(pid) + "/stat", 8192);  // other processes come and go meanwhile
+    std::string line = read ? *read : "";
     size_t paren = line.rfind(')');
     int parent = 0;
     char state = 0;
