@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # In the guest, as its user or as root: what a box at `supervised` reaches and what it does not, each act with its control outside.
-#   supervised.sh [short]      short: what may differ by who runs it
+#   [UPLINK=NAME] supervised.sh [short]      short: what may differ by who runs it; NAME: what carries the packets, slirp4netns or pasta
 set -u
 h5i=/h5i/out/bin/h5i
 failures=0
@@ -61,6 +61,7 @@ done
 grep -q "net.name-level" seen || fail "net.name-level is not in what is not enforced"
 grep -Eq "resources.(mem|procs)" seen && fail "a limit is not held"
 grep -q "the rules were not what they were" seen && fail "the rules changed"
+grep -qF "\"path\":\"/usr/bin/${UPLINK:=slirp4netns}\",\"version\":\"$UPLINK " .git/h5i/boxes/human/net/log.jsonl || fail "the receipt does not name $UPLINK as the way out"
 grep -qE "tier +supervised" seen && grep -qE "read from +cgroup" seen || fail "tier or usage"
 [[ $failures -eq 0 ]] || cat err seen
 "$h5i" log verify net >/dev/null 2>&1 || "$h5i" log verify net --allow-unsealed >/dev/null 2>&1 || fail "the log does not verify"
