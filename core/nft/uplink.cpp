@@ -132,11 +132,11 @@ void take_places(const Start& s) {
   _exit(127);
 }
 
-// After fork, with one thread: ordinary code may run.
-// A program's own sandbox takes mounts off, in a copy of ours when root runs it. Where the host shares its mounts, as under systemd, they would
-// be gone there too.
+// A program's own sandbox takes mounts off, in a copy of ours when root runs it. Where the host shares its mounts, as under systemd,
+// they would be gone there too.
 bool own_mounts() { return geteuid() != 0 || (unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0); }
 
+// After fork, with one thread: ordinary code may run.
 [[noreturn]] void become_slirp(const Start& s, const UplinkOptions& options) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != s.parent || !own_mounts()) _exit(127);
