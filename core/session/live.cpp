@@ -88,7 +88,7 @@ Result<void> write_live(const BoxPaths& paths, const Live& live) {
   Json v = json::Object{{"schema", kSchema},   {"session", live.session.value}, {"verb", live.verb}, {"started", live.started},
                         {"boot", live.boot},   {"tier", live.tier},             {"processes", processes}};
   UniqueFd dir = H5I_TRY(os::open_directory(paths.dir));
-  const char* temporary = ".live.json.new";  // one name: the lock makes us the only writer, and the sweep knows it
+  const char* temporary = kNewLive;  // one name: the lock makes us the only writer, and the sweep knows it
   UniqueFd fd = H5I_TRY(os::open_beneath(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC, 0600));
   if (auto written = os::write_all(fd, json::canonical(v) + "\n"); !written) {
     ::unlinkat(dir.get(), temporary, 0);

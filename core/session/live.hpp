@@ -26,6 +26,9 @@ struct Live {
   std::vector<LiveProcess> processes;
 };
 
+// Its name while it is written.
+inline constexpr const char* kNewLive = ".live.json.new";
+
 // 0 when there is no such process (a zombie counts as none).
 uint64_t process_start(pid_t pid);
 bool is_alive(const LiveProcess& p);

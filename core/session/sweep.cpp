@@ -99,7 +99,7 @@ std::vector<std::string> remove_stale_files(const UniqueFd& dir) {
   auto entries = os::list_directory(dir);
   if (!entries) return removed;
   for (const auto& e : *entries) {
-    bool ours = e.name == ".live.json.new" || e.name == "control" || e.name.compare(0, 15, ".manifest.json.") == 0 ||
+    bool ours = e.name == kNewLive || e.name == "control" || e.name.compare(0, 15, ".manifest.json.") == 0 ||
                 e.name.compare(0, 22, ".policy.resolved.json.") == 0;
     if (ours && ::unlinkat(dir.get(), e.name.c_str(), 0) == 0) removed.push_back(e.name);
   }
@@ -148,7 +148,7 @@ std::vector<LiveProcess> find_marked(const SessionId& session) {
 
 Result<std::optional<Swept>> sweep_box(const BoxEntry& box, const TierCleanup& cleanup) {
   // Looked at without the lock first: a box that nothing died in is not touched, and nobody is told that it is busy.
-  if (::access(box.paths.live().c_str(), F_OK) != 0) return std::optional<Swept>{};
+  if (::access(box.paths.live().c_str(), F_OK) != 0 && ::access((box.paths.dir + "/" + kNewLive).c_str(), F_OK) != 0) return std::optional<Swept>{};
   auto lock = BoxLock::acquire(box.paths, "sweep");
   if (!lock) {
     if (lock.error().code == Errc::BOX_BUSY) return std::optional<Swept>{};
@@ -156,7 +156,12 @@ Result<std::optional<Swept>> sweep_box(const BoxEntry& box, const TierCleanup& c
   }
   Manifest manifest = H5I_TRY(load_manifest(box.paths));  // refuses a folder that is not ours
   auto read = read_live(box.paths);
-  if (read && !*read) return std::optional<Swept>{};
+  if (read && !*read) {
+    // Killed before its first record had its name: no box was started yet, only the file is there.
+    UniqueFd dir = H5I_TRY(os::open_directory(box.paths.dir));
+    (void)::unlinkat(dir.get(), kNewLive, 0);
+    return std::optional<Swept>{};
+  }
   Live live = read ? **read : Live{};
   Swept swept;
   swept.session = live.session;

@@ -253,7 +253,8 @@ bool concerns(const Case& c, const Target& t) {
   if (t.tier == "supervised") return c.must.find('S') != std::string::npos;
   // What the core alone holds, it holds at every tier.
   if (t.tier == "workspace") return c.must.find('W') != std::string::npos || c.must == "K";
-  return among(t.claims, c.claim);
+  // What only a tier with packet rules and a cgroup must hold, others may claim in part.
+  return among(t.claims, c.claim) && (c.must != "S" || among(t.claims, "net.egress"));
 }
 
 Report run(const Target& t, const std::vector<std::string>& only) {

@@ -195,6 +195,24 @@ TEST_CASE("a box that runs is not swept") {
   end(worker);
 }
 
+TEST_CASE("a run that was killed while it wrote its first record leaves nothing, and one that writes it is not disturbed") {
+  DeadRun d;
+  std::string half = d.box.paths.dir + "/" + kNewLive;
+  write_file(half, "{");
+  {
+    auto lock = BoxLock::acquire(d.box.paths, "box run");
+    REQUIRE(lock);
+    auto swept = sweep_box(d.box, {});
+    REQUIRE(swept);
+    CHECK_FALSE(*swept);
+    CHECK(std::filesystem::exists(half));
+  }
+  auto swept = sweep_box(d.box, {});
+  REQUIRE(swept);
+  CHECK_FALSE(*swept);
+  CHECK_FALSE(std::filesystem::exists(half));
+}
+
 TEST_CASE("the tier is asked to clean up, and what it could not do is recorded") {
   DeadRun run;
   run.save();
