@@ -240,6 +240,27 @@ TEST_CASE("a file that goes while propose reads fails the whole proposal, named 
   CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 3);
 }
 
+TEST_CASE("what propose may not read fails the whole proposal, in three lines") {
+  User u;
+  u.create("fix");
+  std::string shut = u.work("fix") + "/shut.txt";
+  write_file(shut, "x", 0);
+  std::vector<std::string> propose = {"box", "propose", "fix"};
+  Ran r;
+  if (geteuid() == 0) {  // root without the right to read what is not its own to read
+    std::vector<std::string> words = {"--bounding-set=-dac_override,-dac_read_search", u.program};
+    words.insert(words.end(), propose.begin(), propose.end());
+    r = run_program("/usr/bin/setpriv", words, u.repo, u.environment(), "");
+  } else {
+    r = u.run(propose);
+  }
+  INFO(r.err);
+  CHECK(r.status == 1);
+  CHECK(is_refusal(r.err, "gate.path"));
+  CHECK(chmod(shut.c_str(), 0644) == 0);
+  CHECK(u.run(propose).status == 0);  // the control
+}
+
 TEST_CASE("a .git that somebody wrote outside the box is never read") {
   User u;
   u.create("fix");
