@@ -70,24 +70,22 @@ class Network {
     return Json(json::Object{{"begun", true}, {"rules", sha256_hex(ruleset_of(egress_).to_text())}, {"uplink", uplink_ ? Json(uplink_->program().path) : Json()}});
   }
 
-  // Counters of rules that stay begin anew: what they counted is kept here. Names first: one that leads nowhere yet is refused,
-  // and one that is gone is told of no more.
+  // Counters of rules that stay begin anew: what they counted is kept here. Rules first: a name that the box is told leads somewhere.
   Result<Json> replace(const Json& asked, const std::vector<UniqueFd>& box, bool* uncertain) {
     Egress next = H5I_TRY(Egress::from_json(asked["egress"]));
     if (!log_ || next.log_group != egress_.log_group) return make_error(Errc::INVALID, "another network than the one that was begun");
     if (asked["hosts"].is_string() != (box.size() == 2)) return make_error(Errc::INVALID, "a hosts file without the mounts that it is for");
     if (any_v6(next) && uplink_ && !ipv6_) return make_error(Errc::INVALID, "the box was started without IPv6");
     H5I_TRY(check_gateway(next, host_loopback_));
-    Opened opened = H5I_TRY(open_inside(namespaces_, {.netfilter = 3}));
-    State before = H5I_TRY(confirm(opened.netfilter[0], ruleset_of(egress_)));
-    if (asked["hosts"].is_string()) H5I_TRY(replace_hosts({.user = box[0].get(), .mnt = box[1].get()}, asked["hosts"].string()));
-    H5I_TRY(apply(opened.netfilter[1], ruleset_of(next), Change::REPLACE));
-    *uncertain = true;
-    keep(before.counts);
-    std::string was = sha256_hex(ruleset_of(egress_).to_text());
-    egress_ = std::move(next);
-    H5I_TRY(confirm(opened.netfilter[2], ruleset_of(egress_)));
-    *uncertain = false;
+    const std::string was = sha256_hex(ruleset_of(egress_).to_text());
+    Egress before = H5I_TRY(hold(std::move(next), uncertain));
+    if (asked["hosts"].is_string()) {
+      if (auto told = replace_hosts({.user = box[0].get(), .mnt = box[1].get()}, asked["hosts"].string()); !told) {
+        *uncertain = true;  // what holds is not what the answer will say
+        H5I_TRY(hold(std::move(before), uncertain));
+        return told.error();
+      }
+    }
     return Json(json::Object{{"replaced", true}, {"before", was}, {"rules", sha256_hex(ruleset_of(egress_).to_text())}});
   }
 
@@ -135,6 +133,21 @@ class Network {
   struct Counted {
     uint64_t packets = 0, bytes = 0;
   };
+  // These rules instead of those that are held; gives those. What the kernel did not take, as far as it says, is read too.
+  Result<Egress> hold(Egress next, bool* uncertain) {
+    Opened opened = H5I_TRY(open_inside(namespaces_, {.netfilter = 3}));
+    State before = H5I_TRY(confirm(opened.netfilter[0], ruleset_of(egress_)));
+    *uncertain = true;
+    if (auto taken = apply(opened.netfilter[1], ruleset_of(next), Change::REPLACE); !taken) {
+      *uncertain = !confirm(opened.netfilter[2], ruleset_of(egress_));
+      return taken.error();
+    }
+    keep(before.counts);
+    std::swap(egress_, next);
+    H5I_TRY(confirm(opened.netfilter[2], ruleset_of(egress_)));
+    *uncertain = false;
+    return next;
+  }
   void keep(const std::vector<Count>& counts) {
     for (const Count& c : counts) {
       counts_[c.rule].packets += c.packets;

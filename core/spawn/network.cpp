@@ -9,8 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "core/base/ids.hpp"
+#include "core/os/fs.hpp"
 #include "core/os/pidfd.hpp"
 #include "core/os/socket.hpp"
 #include "core/spawn/protocol.hpp"
@@ -18,7 +21,7 @@
 namespace h5i::spawn {
 namespace {
 
-constexpr int64_t kBeginMs = 10'000, kReplaceMs = 5'000, kEndMs = 5'000, kLeaveMs = 2'000;
+constexpr int64_t kBeginMs = 10'000, kChangeMs = 5'000, kEndMs = 5'000, kLeaveMs = 2'000;
 enum { kSocket = 3, kExec = 4, kPlaces = 5 };  // of h5i-net's descriptors
 
 // After fork; the spawner has one thread.
@@ -44,7 +47,11 @@ enum { kSocket = 3, kExec = 4, kPlaces = 5 };  // of h5i-net's descriptors
 }  // namespace
 
 BoxNetwork::BoxNetwork(BoxNetwork&& other) noexcept
-    : socket_(std::move(other.socket_)), pidfd_(std::move(other.pidfd_)), pid_(std::exchange(other.pid_, -1)) {}
+    : socket_(std::move(other.socket_)),
+      pidfd_(std::move(other.pidfd_)),
+      pid_(std::exchange(other.pid_, -1)),
+      change_until_ns_(other.change_until_ns_),
+      silent_(other.silent_) {}
 
 BoxNetwork::~BoxNetwork() {
   if (pid_ <= 0) return;
@@ -55,16 +62,20 @@ BoxNetwork::~BoxNetwork() {
   }
 }
 
-Result<Json> BoxNetwork::exchange(const Json& request, int64_t timeout_ms, const std::vector<int>& fds) {
-  H5I_TRY(os::send_packet(socket_.get(), json::canonical(request), fds));
-  if (!H5I_TRY(os::wait_readable(socket_.get(), timeout_ms))) return make_error(Errc::TIMEOUT, "h5i-net does not answer");
+Result<Json> BoxNetwork::answered(int64_t timeout_ms) {
+  if (!H5I_TRY(os::wait_readable(socket_.get(), static_cast<int>(timeout_ms)))) {
+    silent_ = true;
+    return make_error(Errc::TIMEOUT, "h5i-net does not answer");
+  }
   auto packet = H5I_TRY(os::receive_packet(socket_.get(), true));
   if (!packet) return make_error(Errc::TIER_SETUP, "h5i-net ended", "it was killed, or could not start");
   return parse_json(packet->bytes, "answer of h5i-net", os::kMaxPacket);
 }
 
 Result<std::string> BoxNetwork::ask(const Json& request, int64_t timeout_ms, const std::vector<int>& fds) {
-  Json said = H5I_TRY(exchange(request, timeout_ms, fds));
+  if (silent_) return make_error(Errc::TIMEOUT, "h5i-net does not answer");
+  H5I_TRY(os::send_packet(socket_.get(), json::canonical(request), fds));
+  Json said = H5I_TRY(answered(timeout_ms));
   if (said["error"].is_string()) {
     Errc code = errc_from_id(said["error"].string());
     return make_error(code == Errc::TIER_PROBE_MISSING ? code : Errc::TIER_SETUP, "the box's network: " + said["what"].string(), said["evidence"].string());
@@ -72,12 +83,23 @@ Result<std::string> BoxNetwork::ask(const Json& request, int64_t timeout_ms, con
   return json::canonical(said);
 }
 
-BoxNetwork::Replaced BoxNetwork::replace(const Json& request, const std::vector<UniqueFd>& box) {
-  Json asked = request;
-  asked["do"] = "replace";
-  std::vector<int> raw;
-  for (const UniqueFd& fd : box) raw.push_back(fd.get());
-  auto said = exchange(asked, kReplaceMs, raw);
+Result<void> BoxNetwork::ask_change(std::vector<UniqueFd> fds) {
+  if (change_until_ns_) return make_error(Errc::BUSY, "another change of the box's rules is being made", "one at a time");
+  if ((fds.size() != 1 && fds.size() != 3) || !os::is_sealed(fds[0].get()) || lseek(fds[0].get(), 0, SEEK_SET) != 0)
+    return make_error(Errc::INVALID, "the change of rules is not a sealed memfd");
+  std::string text = H5I_TRY(os::read_fd(fds[0].get(), kMaxNetworkRequest, "change of rules"));
+  Json request = H5I_TRY(parse_json(text, "change of rules"));
+  request["do"] = "replace";
+  std::vector<int> box;
+  for (size_t i = 1; i < fds.size(); i++) box.push_back(fds[i].get());
+  H5I_TRY(os::send_packet(socket_.get(), json::canonical(request), box));
+  change_until_ns_ = monotonic_ns() + kChangeMs * 1'000'000;
+  return {};
+}
+
+BoxNetwork::Changed BoxNetwork::changed() {
+  int64_t left = (std::exchange(change_until_ns_, 0) - monotonic_ns()) / 1'000'000;
+  auto said = answered(std::max<int64_t>(left, 0));
   if (said) return {!(*said)["uncertain"].boolean(), json::canonical(*said)};
   const Error& e = said.error();
   return {false, json::canonical(json::Object{{"error", e.id()}, {"what", e.what}, {"evidence", e.evidence}})};

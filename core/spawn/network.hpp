@@ -22,24 +22,31 @@ class BoxNetwork {
   BoxNetwork& operator=(BoxNetwork&&) = delete;
   ~BoxNetwork();  // ends h5i-net and, with it, the way out
 
-  // Other rules for the box that runs. `request`: {"egress": h5i.egress/1, "hosts": text}, the second optional and with `box`, the
-  // user and mount namespaces whose /etc/hosts it becomes. An answer with "uncertain", and none, mean that nobody knows what
-  // holds the box now.
-  struct Replaced {
+  // Other rules for the box that runs; one change at a time. `fds`: a sealed memfd with {"egress": h5i.egress/1, "hosts": text}, the
+  // second optional and with the user and mount namespaces whose /etc/hosts it becomes. Returns when it was asked.
+  Result<void> ask_change(std::vector<UniqueFd> fds);
+  // Readable when the answer is there; -1 when nothing was asked.
+  int answer_fd() const { return change_until_ns_ ? socket_.get() : -1; }
+  int64_t change_until_ns() const { return change_until_ns_; }  // monotonic; 0 when nothing was asked
+  // Not `certain`: nobody knows what holds the box now.
+  struct Changed {
     bool certain = true;
     std::string said;  // {"before","rules"}: digests; or {"error","what","evidence"}
   };
-  Replaced replace(const Json& request, const std::vector<UniqueFd>& box);
+  // Of what was asked, waiting for it until its time is over.
+  Changed changed();
 
   // The report (h5i.network/1), canonical; at most kMaxNetwork bytes.
   Result<std::string> end();
 
  private:
   BoxNetwork() = default;
-  Result<Json> exchange(const Json& request, int64_t timeout_ms, const std::vector<int>& fds = {});
+  Result<Json> answered(int64_t timeout_ms);
   Result<std::string> ask(const Json& request, int64_t timeout_ms, const std::vector<int>& fds = {});
   UniqueFd socket_, pidfd_;
   pid_t pid_ = -1;
+  int64_t change_until_ns_ = 0;
+  bool silent_ = false;  // it did not answer in its time: what it says later is to an old question
 };
 
 }  // namespace h5i::spawn

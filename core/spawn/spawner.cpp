@@ -149,6 +149,7 @@ class Spawner {
   void on_control(Run& run);
   void on_output(Run& run);
   void on_listener(Run& run);
+  void on_network(Run& run);  // h5i-net has answered, or its time is over
   void finish(Run& run);
   void compose(Run& run);
   int poll_timeout_ms() const;
@@ -359,26 +360,26 @@ Result<void> Spawner::begin_network(Run& run, const UniqueFd& user, const Unique
   return run.network->begin(user.get(), net.get(), *run.plan.network);
 }
 
-// The rules of a box that runs. When it is not known which ones hold, none of its packets may go anywhere.
+// The rules of the box that runs. h5i-net has its time; meanwhile everything else goes on.
 void Spawner::change_network(std::vector<UniqueFd> fds) {
+  auto run = std::find_if(runs_.begin(), runs_.end(), [](const auto& r) { return r->kind == H5I_SPAWN_WORKLOAD && r->network && !r->ended; });
+  auto asked = run == runs_.end() ? Result<void>(make_error(Errc::NOT_FOUND, "no box with rules of its own runs")) : (*run)->network->ask_change(std::move(fds));
+  if (asked) return;
   Message m;
   m.kind = Kind::network_said;
-  auto say = [&](const Error& e) { m.text = json::canonical(json::Object{{"error", e.id()}, {"what", e.what}, {"evidence", e.evidence}}); };
-  auto run = std::find_if(runs_.begin(), runs_.end(), [](const auto& r) { return r->kind == H5I_SPAWN_WORKLOAD && r->network && !r->ended; });
-  auto text = os::is_sealed(fds[0].get()) && fds.size() != 2 && lseek(fds[0].get(), 0, SEEK_SET) == 0 ? os::read_fd(fds[0].get(), kMaxNetworkRequest, "change of rules")
-                                                             : Result<std::string>(make_error(Errc::INVALID, "the change of rules is not a sealed memfd"));
-  auto request = text ? parse_json(*text, "change of rules") : Result<Json>(text.error());
-  if (!request) {
-    say(request.error());
-  } else if (run == runs_.end()) {
-    say(make_error(Errc::NOT_FOUND, "no box with rules of its own runs"));
-  } else {
-    fds.erase(fds.begin());
-    BoxNetwork::Replaced replaced = (*run)->network->replace(*request, fds);
-    m.text = std::move(replaced.said);
-    m.extra = replaced.certain ? 0 : 1;
-    if (!replaced.certain) kill(**run, H5I_OUTCOME_VIOLATION);
-  }
+  const Error& e = asked.error();
+  m.text = json::canonical(json::Object{{"error", e.id()}, {"what", e.what}, {"evidence", e.evidence}});
+  core_.send(m);
+}
+
+// When it is not known which rules hold, none of the box's packets may go anywhere.
+void Spawner::on_network(Run& run) {
+  BoxNetwork::Changed changed = run.network->changed();
+  Message m;
+  m.kind = Kind::network_said;
+  m.text = std::move(changed.said);
+  m.extra = changed.certain ? 0 : 1;
+  if (!changed.certain) kill(run, H5I_OUTCOME_VIOLATION);
   core_.send(m);
 }
 
@@ -621,6 +622,7 @@ void Spawner::finish(Run& run) {
     (void)os::remove_cgroup(*run.cgroup);
   }
   if (run.network) {
+    if (run.network->change_until_ns()) on_network(run);
     if (auto report = run.network->end()) run.result.network = std::move(*report);
     run.network.reset();
     if (run.kind == H5I_SPAWN_CANARY && !run.result.network.empty())
@@ -691,14 +693,20 @@ bool Spawner::end_orderly() {
 }
 
 int Spawner::poll_timeout_ms() const {
-  const bool counting = std::any_of(runs_.begin(), runs_.end(), [](const auto& r) { return r->cpu_limit().has_value(); });
-  if (deadline_ns_ == INT64_MAX) return counting ? kCountCpuMs : -1;
-  int64_t left = (deadline_ns_ - monotonic_ns()) / 1000000 + 1;
+  int64_t until = deadline_ns_;
+  bool counting = false;
+  for (const auto& run : runs_) {
+    counting |= run->cpu_limit().has_value();
+    if (run->network && run->network->change_until_ns()) until = std::min(until, run->network->change_until_ns());
+  }
+  if (until == INT64_MAX) return counting ? kCountCpuMs : -1;
+  int64_t left = (until - monotonic_ns()) / 1000000 + 1;
   return static_cast<int>(std::clamp<int64_t>(left, 0, counting ? kCountCpuMs : 3600000));
 }
 
 void Spawner::on_time() {
   for (auto& run : runs_) {
+    if (run->network && run->network->change_until_ns() && monotonic_ns() >= run->network->change_until_ns()) on_network(*run);
     std::optional<uint64_t> limit = run->ended ? std::nullopt : run->cpu_limit();
     if (!limit || monotonic_ns() - run->counted_ns < int64_t{kCountCpuMs} * 500000) continue;
     run->counted_ns = monotonic_ns();
@@ -721,7 +729,7 @@ int Spawner::serve() {
     add(host_.fd(), static_cast<short>(POLLIN | (host_.waiting() ? POLLOUT : 0)));
     add(core_.fd(), static_cast<short>(POLLIN | (core_.waiting() ? POLLOUT : 0)));
     for (const auto& run : runs_)
-      for (int fd : {run->report.get(), run->control.get(), run->output.get(), run->listener.get()})
+      for (int fd : {run->report.get(), run->control.get(), run->output.get(), run->listener.get(), run->network ? run->network->answer_fd() : -1})
         add(fd);  // -1: skipped
     if (poll(q.data(), q.size(), poll_timeout_ms()) < 0 && errno != EINTR) break;
     constexpr short kIn = POLLIN | POLLHUP | POLLERR;
@@ -729,7 +737,7 @@ int Spawner::serve() {
     if (q[2].revents & POLLOUT) core_.flush();
     for (size_t i = 0; i < runs_.size(); i++) {
       Run& run = *runs_[i];
-      const pollfd* f = &q[3 + 4 * i];
+      const pollfd* f = &q[3 + 5 * i];
       if (f[0].revents & kIn) on_report(run);
       if (f[1].revents & kIn) on_control(run);
       if (f[2].revents & kIn) on_output(run);
@@ -737,6 +745,7 @@ int Spawner::serve() {
         on_listener(run);
       else if (f[3].revents)
         run.listener.reset();  // no process has the filter any more
+      if (f[4].revents) on_network(run);
     }
     if (q[0].revents) on_signal();
     on_time();

@@ -1,12 +1,18 @@
 // A box's own network behind packet rules, as h5i-net holds it from outside.
 #include <arpa/inet.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
+#include <linux/nsfs.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 
 #include <fstream>
 
+#include "core/nft/ruleset.hpp"
+#include "core/nft/transaction.hpp"
 #include "core/nft/uplink.hpp"
 #include "core/spawn/walk.hpp"
 #include "tests/spawn/acts.hpp"
@@ -426,7 +432,8 @@ std::string read_until(int fd, const std::string& word) {
 }
 
 // Starts the box, lets it go, waits until it says READY, sends `request` and gives the answer; `o` has all of the output.
-std::optional<spawn::SpawnWatch::Event> changed(const Json& plan, const Json& request, bool with_mounts, Outcome& o) {
+enum class Mounts { OWN, NONE, HOSTS };
+std::optional<spawn::SpawnWatch::Event> changed(const Json& plan, const Json& request, Mounts mounts, Outcome& o) {
   Session s;
   auto waiting = s.start(plan, o);
   if (!waiting) return {};
@@ -435,7 +442,8 @@ std::optional<spawn::SpawnWatch::Event> changed(const Json& plan, const Json& re
   Namespaces box((*peer)->pid);
   (void)waiting->gate.go();
   std::string first = read_until(waiting->output.get(), "READY\n");
-  if (auto sent = s.watch->change_network(request, with_mounts ? box.user.get() : -1, box.mnt.get()); !sent) return {};
+  if (mounts == Mounts::HOSTS) box.mnt.reset(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+  if (auto sent = s.watch->change_network(request, mounts == Mounts::NONE ? -1 : box.user.get(), box.mnt.get()); !sent) return {};
   auto said = s.watch->next(10000);
   if (!said) return {};
   s.collect(o, waiting->handle, waiting->output.get());
@@ -459,7 +467,7 @@ KERNEL_TEST("rules of a box that runs are replaced: what is new passes, what is 
   for (const nft::UplinkProgram& way : uplinks()) {
     request["egress"] = only_second;
     Outcome o;
-    auto said = changed(alive(k, name_of(way), first.port(), script, true), request, true, o);
+    auto said = changed(alive(k, name_of(way), first.port(), script, true), request, Mounts::OWN, o);
     KREQUIRE(said);
     KCHECK_SAYS(said->what == spawn::SpawnWatch::Event::What::network_said && said->certain && said->said["replaced"].boolean(), json::canonical(said->said));
     KCHECK_SAYS(said->said["before"].string().size() == 64 && said->said["rules"].string().size() == 64 && said->said["before"] != said->said["rules"], json::canonical(said->said));
@@ -471,7 +479,7 @@ KERNEL_TEST("rules of a box that runs are replaced: what is new passes, what is 
     // The control: with the first rule kept, its flow goes on.
     request["egress"] = with_first;
     Outcome kept;
-    said = changed(alive(k, name_of(way), first.port(), script), request, true, kept);
+    said = changed(alive(k, name_of(way), first.port(), script), request, Mounts::OWN, kept);
     KCHECK_SAYS(said && said->certain && kept.output.find("READY\nhello\nhello\nflow ping\n") != std::string::npos, kept.text());
   }
 }
@@ -484,13 +492,15 @@ KERNEL_TEST("a change that cannot be made leaves the rules as they were", "[spaw
   struct {
     const char* what;
     std::function<void(Json&)> f;
-    bool mounts;
-  } rows[] = {{"not a document", [](Json& r) { r["egress"] = Json(); }, true},
-              {"another log group", [](Json& r) { r["egress"]["log_group"] = 6; }, true},
-              {"the gateway by another rule", [](Json& r) { r["egress"]["allow"].make_array()[0]["id"] = "wide"; }, true},
-              {"IPv6 in a box without it", [](Json& r) { r["egress"]["allow"].make_array()[0]["addresses"].push("2001:db8:1::7"); }, true},
-              {"a hosts file and no mounts", [](Json&) {}, false},
-              {"mounts and no hosts file", [](Json& r) { r.make_object().erase("hosts"); }, true}};
+    Mounts mounts = Mounts::OWN;
+  } rows[] = {{"not a document", [](Json& r) { r["egress"] = Json(); }},
+              {"another log group", [](Json& r) { r["egress"]["log_group"] = 6; }},
+              {"the gateway by another rule", [](Json& r) { r["egress"]["allow"].make_array()[0]["id"] = "wide"; }},
+              {"IPv6 in a box without it", [](Json& r) { r["egress"]["allow"].make_array()[0]["addresses"].push("2001:db8:1::7"); }},
+              {"a hosts file and no mounts", [](Json&) {}, Mounts::NONE},
+              {"mounts and no hosts file", [](Json& r) { r.make_object().erase("hosts"); }},
+              // The rules are there by then; those before are put back.
+              {"a hosts file for mounts that are not the box's", [](Json&) {}, Mounts::HOSTS}};
   auto ways = uplinks();
   for (const auto& row : rows) {
     if (ways.empty()) return;
@@ -500,5 +510,126 @@ KERNEL_TEST("a change that cannot be made leaves the rules as they were", "[spaw
     auto said = changed(alive(k, name_of(ways[0]), host.port(), script), request, row.mounts, o);
     KCHECK_SAYS(said && said->certain && said->said["error"].is_string(), std::string(row.what) + ": " + (said ? json::canonical(said->said) : o.text()));
     KCHECK_SAYS(o.ok() && o.output == "hello\nREADY\nhello\nrefused\n192.0.2.2 before\n", row.what + (": " + o.text()));
+  }
+}
+
+namespace {
+
+// The first change of rules in a network is followed by a table of somebody else's, put there as soon as the kernel tells of the change.
+class Spoiler {
+ public:
+  explicit Spoiler(pid_t box) : ready_(*os::seqpacket_pair()), pid_(fork()) {
+    if (pid_ == 0) spoil(box);
+    ready_.b.reset();
+    (void)os::receive_packet(ready_.a.get());
+  }
+  // Whether the table was put there.
+  bool done() {
+    auto said = os::wait_readable(ready_.a.get(), 2000);
+    auto word = said && *said ? os::receive_packet(ready_.a.get()) : Result<std::optional<os::Packet>>(std::optional<os::Packet>());
+    return word && *word && (*word)->bytes == "spoilt";
+  }
+  ~Spoiler() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  [[noreturn]] void spoil(pid_t box) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    UniqueFd net(open(("/proc/" + std::to_string(box) + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC)), user(ioctl(net.get(), NS_GET_USERNS));
+    if (setns(user.get(), CLONE_NEWUSER) != 0 || setns(net.get(), CLONE_NEWNET) != 0) _exit(1);
+    UniqueFd told(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER));
+    sockaddr_nl group{};
+    group.nl_family = AF_NETLINK;
+    group.nl_groups = 1u << (NFNLGRP_NFTABLES - 1);
+    auto own = nft::open_netfilter_socket();
+    if (!own || bind(told.get(), reinterpret_cast<sockaddr*>(&group), sizeof group) != 0) _exit(2);
+    (void)os::send_packet(ready_.b.get(), "ready");
+    char b[65536];
+    if (recv(told.get(), b, sizeof b, 0) <= 0) _exit(3);
+    nft::Ruleset mine = nft::ruleset_of({.allow = {}, .log_group = 7});
+    mine.table = "spoilt";
+    (void)os::send_packet(ready_.b.get(), nft::apply(*own, mine, nft::Change::CREATE) ? "spoilt" : "failed");
+    for (;;) pause();
+  }
+  os::SocketPair ready_;
+  pid_t pid_;
+};
+
+// What is said of a change, whatever else is told meanwhile.
+std::optional<spawn::SpawnWatch::Event> said_of(Session& s, int64_t timeout_ms = 10000) {
+  for (;;) {
+    auto e = s.watch->next(timeout_ms);
+    if (!e || (e->what != spawn::SpawnWatch::Event::What::denial && e->what != spawn::SpawnWatch::Event::What::network_said)) return {};
+    if (e->what == spawn::SpawnWatch::Event::What::network_said) return std::move(*e);
+  }
+}
+
+// A box that is refused something ten times a second, for twenty.
+constexpr const char* kTicks = "echo READY; for ((i = 0; i < 200; i++)); do chroot / true 2>/dev/null; echo tick; sleep 0.1; done";
+
+}  // namespace
+
+KERNEL_TEST("a box whose rules nobody knows ends: h5i-net reads what it did not give", "[spawn][network]") {
+  if (no_tun(k) || uplinks().empty()) return;
+  Listener host;
+  Json request = json::Object{{"egress", network("", "\"192.0.2.2\"", "\"" + host.port() + "\",\"9\"", "host-loopback")["egress"]}};
+  bool seen = false;
+  for (int i = 0; i < 20 && !seen; i++) {  // it may have read what it gave before the other table came
+    Session s;
+    Outcome o;
+    auto waiting = s.start(alive(k, name_of(uplinks()[0]), host.port(), kTicks), o);
+    KREQUIRE(waiting);
+    auto peer = waiting->gate.wait_ready(10000);
+    KREQUIRE(peer && *peer && waiting->gate.go());
+    (void)read_until(waiting->output.get(), "READY\n");
+    Spoiler spoiler((*peer)->pid);
+    KREQUIRE(s.watch->change_network(request, -1, -1));
+    auto said = said_of(s);
+    KREQUIRE(said && spoiler.done());
+    if (said->certain) {
+      KCHECK_SAYS(said->said["replaced"].boolean(), json::canonical(said->said));
+      continue;
+    }
+    seen = true;
+    KCHECK_SAYS(said->said["evidence"].string().find("spoilt") != std::string::npos, json::canonical(said->said));
+    s.collect(o, waiting->handle, waiting->output.get());
+    KCHECK_SAYS(o.result.status == H5I_OUTCOME_VIOLATION, o.text());
+  }
+  KCHECK(seen);
+}
+
+KERNEL_TEST("a box whose rules nobody knows ends: h5i-net says nothing; what else the spawner does goes on meanwhile", "[spawn][network]") {
+  if (no_tun(k) || uplinks().empty()) return;
+  Listener host;
+  Json request = json::Object{{"egress", network("", "\"192.0.2.2\"", "\"" + host.port() + "\",\"9\"", "host-loopback")["egress"]}};
+  enum { ANSWERS, STOPPED, KILLED };  // 0 is the control
+  for (int how : {STOPPED, KILLED, ANSWERS}) {
+    Json p = alive(k, name_of(uplinks()[0]), host.port(), how == ANSWERS ? "echo READY; sleep 1" : kTicks);
+    Session s;
+    Outcome o;
+    auto waiting = s.start(p, o);
+    KREQUIRE(waiting && waiting->gate.wait_ready(10000) && waiting->gate.go());
+    (void)read_until(waiting->output.get(), "READY\n");
+    pid_t net = child_named("h5i-net", s.pid);
+    KREQUIRE(net > 0 && (how == ANSWERS || kill(net, SIGSTOP) == 0));
+    KREQUIRE(s.watch->change_network(request, -1, -1));
+    if (how != ANSWERS) {
+      // Another change is told so, at once.
+      KREQUIRE(s.watch->change_network(request, -1, -1));
+      auto busy = said_of(s, 2000);
+      KCHECK_SAYS(busy && busy->certain && busy->said["error"].string() == "busy", busy ? json::canonical(busy->said) : "nothing");
+    }
+    if (how == KILLED) kill(net, SIGKILL);
+    auto said = said_of(s);
+    KREQUIRE(said);
+    KCHECK_SAYS(said->certain == (how == ANSWERS), json::canonical(said->said));
+    KCHECK_SAYS(said->said["error"].string() == (how == ANSWERS ? "" : how == STOPPED ? "timeout" : "tier.setup-failed"), json::canonical(said->said));
+    kill(net, SIGCONT);
+    s.collect(o, waiting->handle, waiting->output.get());
+    KCHECK_SAYS(o.result.status == (how == ANSWERS ? H5I_OUTCOME_EXITED : H5I_OUTCOME_VIOLATION), o.text());
+    // Five seconds of waiting for h5i-net, in which the box's refused calls were answered.
+    KCHECK_SAYS(how != STOPPED || o.output.size() > 20 * strlen("tick\n"), o.text());
   }
 }
