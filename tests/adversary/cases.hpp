@@ -18,7 +18,15 @@ Try watched(const std::string& name, Answers right, Scene scene, Answers control
 Try granted_by(Try t, const std::string& profile);
 Try answers_outside(Try t, Answers control);
 Try outside_by(Try t, const std::string& words);
-Try no_control(Try t, const std::string& root, const std::string& user);  // empty: there is one
+Try by_itself_in_bare(Try t, Answers control = {"did"});  // the control is the act itself, in bare namespaces
+Try needs(Try t, Missing what);
+
+// What a kernel may lack. Each is proved by asking it.
+Missing address_family(int family);
+Missing socket_kind(int family, int type, int protocol);
+Missing file_of_kernel(const std::string& path);
+Missing loadable_modules();
+Missing attributes_of_users();  // on the file system of the world
 
 std::vector<Case> cases_of_calls();
 std::vector<Case> cases_of_views();

@@ -41,13 +41,15 @@ std::string markdown() {
       "# What is tried against a box\n\n"
       "Written by `tests/adversary` from its table (`H5I_UPDATE_GOLDENS=1 test_adversary \"[table]\"`); do not edit.\n\n"
       "Each case is the *kind* of an escape that was seen somewhere, with its relatives: every call that does the same, every\n"
-      "family, every file. It is tried three times, as root and as an ordinary user: **unconfined**, where it must succeed, or\n"
-      "the reason why it cannot is listed; **confined**, where the right thing must happen, a refusal by the filter must be\n"
-      "counted in the receipt, and the host must be unchanged; and **granted**, where a profile can grant it, and it must\n"
-      "work again. At `supervised` this is done in a guest that has what the tier needs and stands for the internet\n"
-      "(`tests/vm`), as its ordinary user; cases that the core alone holds are tried at the other tiers.\n"
-      "`workspace` confines nothing: there a receipt must say so for the field, and the cases that the core\n"
-      "holds at every tier are tried. The last column counts the tries of the suite and names tests of other folders.\n\n"
+      "family, every file. It is tried three times, as root and as an ordinary user: **unconfined**, where it must succeed;\n"
+      "**confined**, where the right thing must happen, a refusal by the filter must be counted in the receipt, and the host\n"
+      "must be unchanged; and **granted**, where a profile can grant it, and it must work again. What the user may not do\n"
+      "outside is done there in bare namespaces, which are those of a box with every right in them and nothing of a tier, or\n"
+      "else by the machine's root. What nobody can do on a kernel is counted under the interface that it lacks, and the\n"
+      "suite has the kernel prove that it does; a run ends with the counts. At `supervised` this is done in a guest that has\n"
+      "what the tier needs and stands for the internet (`tests/vm`), as its ordinary user; cases that the core alone holds are\n"
+      "tried at the other tiers. `workspace` confines nothing: there a receipt must say so for the field, and the cases that the\n"
+      "core holds at every tier are tried. The last column counts the tries of the suite and names tests of other folders.\n\n"
       "| case | what | at `process` | at `supervised` | at `workspace` | tried by |\n|---|---|---|---|---|---|\n";
   for (const Case& c : table()) out += "| " + c.id + " | " + c.what + " | " + at_process(c) + " | " + at_supervised(c) + " | " + at_workspace(c) + " | " + tried(c) + " |\n";
   out +=

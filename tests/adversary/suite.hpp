@@ -3,6 +3,7 @@
 // knows nothing of any test framework.
 #pragma once
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,11 +25,20 @@ struct Ran {
   Json receipt;  // null outside
 };
 
-// Where a try is made: on the host as the user, or in a box.
+// Where a control is made. Nothing of a tier guards any of these, and each allows what the one before it does not.
+enum class Ground {
+  host,  // as the user
+  bare,  // as the user, in namespaces of the kinds that a box has, with every right in them
+  root,  // as the machine's root
+};
+constexpr Ground kGrounds[] = {Ground::host, Ground::bare, Ground::root};
+
+// Where a try is made: on the host, or in a box.
 struct Place {
   World* world = nullptr;
   std::string box;   // empty: outside
   std::string work;  // the directory that a try may fill
+  Ground ground = Ground::host;
 
   bool inside() const { return !box.empty(); }
   // Each list of words is one try of h5i-attack, with {names} of the world's objects.
@@ -39,6 +49,12 @@ struct Place {
 // Makes the act and says what came of it in one word; a scene is a try that somebody has to watch from outside.
 using Scene = std::function<std::string(const Place&)>;
 
+// The kernel's side of an act or a promise that this machine does not have, and how its absence is proved.
+struct Missing {
+  std::string interface;
+  std::function<bool(const World&)> proved;
+};
+
 struct Try {
   std::vector<std::string> words;
   Answers right;               // of a tier that must stop it
@@ -47,9 +63,10 @@ struct Try {
   std::string told;            // the refused destination that the receipt must name, as it writes it: "tcp 203.0.113.12:443"
   std::string grant;           // a profile under which it works again
   std::vector<std::string> outside;  // other words for the control, where the act itself would harm the machine
+  Answers bare;                // of the act itself in bare namespaces, where the control is made there and nowhere else
   Scene scene;                 // instead of words; `words[0]` is then its name
-  // Why there is no control here, by user. Empty: a control that fails is a failure.
-  std::string no_control_root, no_control_user;
+  // Without it nobody can make the act. Where every control fails it must be proved missing; a control that fails without that is a failure.
+  std::optional<Missing> needs = {};
 };
 
 // A test of another folder that holds the case.
@@ -57,11 +74,6 @@ struct Elsewhere {
   std::string file, test;
 };
 
-// The kernel's side of a promise that this machine cannot keep, and how its absence is proved.
-struct Missing {
-  std::string interface;
-  std::function<bool(const World&)> proved;
-};
 // Where the interface is missing the act goes through, and the receipt must declare the field. Where it is there, the case
 // must hold like any other.
 struct WrittenOff {
@@ -101,8 +113,10 @@ struct Finding {
 
 struct Report {
   std::vector<Finding> findings;
-  size_t controls = 0, without_control = 0;
+  size_t controls[std::size(kGrounds)] = {};                 // acts with a control, by where it was made
+  std::map<std::string, std::vector<std::string>> without;  // acts without one, by the reason that was proved
   std::vector<std::string> failures() const;
+  std::string counts() const;  // of the controls, for people
 };
 
 // Whether the tier must stop the case.

@@ -57,9 +57,12 @@ Try outside_by(Try t, const std::string& words) {
   t.outside = words_of(words);
   return t;
 }
-Try no_control(Try t, const std::string& root, const std::string& user) {
-  t.no_control_root = root;
-  t.no_control_user = user;
+Try by_itself_in_bare(Try t, Answers control) {
+  t.bare = std::move(control);
+  return t;
+}
+Try needs(Try t, Missing what) {
+  t.needs = std::move(what);
   return t;
 }
 

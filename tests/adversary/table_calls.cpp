@@ -10,29 +10,26 @@
 namespace h5i::adversary {
 namespace {
 
-constexpr const char* kNeedsRight = "an ordinary user has no right to it outside either; the filter's count proves the refusal";
-constexpr const char* kNoFamily = "this kernel, or this user, makes no socket of that family";
-constexpr const char* kNoPing = "net.ipv4.ping_group_range leaves this user out";
-constexpr const char* kNoModules = "this kernel loads no modules";
-
 // Outside the kernel is reached and answers with one of these.
 Try reaches(Try t, Answers control) { return answers_outside(std::move(t), std::move(control)); }
-Try rooted(Try t) { return no_control(std::move(t), "", kNeedsRight); }
-Try rooted(Try t, Answers control) { return rooted(reaches(std::move(t), std::move(control))); }
+// A socket that the filter refuses by its family, type and protocol.
+Try odd_socket(int family, int type, int protocol, const std::string& act = "") {
+  std::string words = act.empty() ? "socket " + std::to_string(family) + " " + std::to_string(type) + " " + std::to_string(protocol) : act;
+  return needs(refused(words, "EPERM", "socket"), socket_kind(family, type, protocol));
+}
 
 std::vector<Try> namespaces() {
   std::vector<Try> out;
   // With a user namespace beside it, an ordinary user could have each of them.
-  for (const char* flags : {"0x10000000", "0x10020000", "0x12000000", "0x14000000", "0x18000000", "0x30000000", "0x50000000", "0x10000080"})
+  for (const char* flags : {"0x10000000", "0x10020000", "0x12000000", "0x14000000", "0x18000000", "0x30000000", "0x50000000", "0x10000080",
+                            "0x20000", "0x2000000", "0x4000000", "0x8000000", "0x20000000", "0x40000000", "0x80"})
     out.push_back(refused(std::string("sys unshare ") + flags, "EPERM"));
-  for (const char* flags : {"0x20000", "0x2000000", "0x4000000", "0x8000000", "0x20000000", "0x40000000", "0x80"})
-    out.push_back(rooted(refused(std::string("sys unshare ") + flags, "EPERM")));
   for (const char* flags : {"0x10000000", "0x10020000", "0x30000000", "0x50000000"}) {
     out.push_back(refused(std::string("clone ") + flags, "EPERM", "clone"));
     out.push_back(refused(std::string("clone3 ") + flags, "ENOSYS", "clone3"));
   }
   // One bit above the 32 that a filter would look at by mistake is another flag, not none.
-  out.push_back(rooted(refused("setns /proc/self/ns/net", "EPERM", "setns")));
+  out.push_back(refused("setns /proc/self/ns/net", "EPERM", "setns"));
   out.push_back(reaches(refused("setns /proc/self/ns/user", "EPERM", "setns"), {"EINVAL"}));
   return out;
 }
@@ -45,13 +42,12 @@ std::vector<Try> families() {
     if (f == 1)
       t = granted_by(t, "unix");
     else
-      t = no_control(t, kNoFamily, kNoFamily);
+      t = needs(t, address_family(f));
     out.push_back(t);
   }
-  for (int protocol = 1; protocol <= 21; protocol++)
-    out.push_back(no_control(refused("socket 16 3 " + std::to_string(protocol), "EPERM", "socket"), kNoFamily, kNoFamily));
-  for (const char* s : {"2 5 132", "2 1 132", "2 6 33", "2 2 136", "10 1 262", "10 5 132", "2 1 255"})
-    out.push_back(no_control(refused(std::string("socket ") + s, "EPERM", "socket"), kNoFamily, kNoFamily));
+  for (int protocol = 1; protocol <= 21; protocol++) out.push_back(odd_socket(16, 3, protocol));
+  const int kOdd[][3] = {{2, 5, 132}, {2, 1, 132}, {2, 6, 33}, {2, 2, 136}, {10, 1, 262}, {10, 5, 132}, {2, 1, 255}};
+  for (const auto& [family, type, protocol] : kOdd) out.push_back(odd_socket(family, type, protocol));
   out.push_back(reaches(refused("sys socketpair 2 1 0 b:8", "EPERM"), {"EOPNOTSUPP"}));
   out.push_back(reaches(refused("sys socketpair 16 3 0 b:8", "EPERM"), {"EOPNOTSUPP"}));
   out.push_back(may("socket 2 1 0"));
@@ -65,7 +61,6 @@ std::vector<Try> families() {
 std::vector<Try> odd_calls() {
   std::vector<Try> out;
   auto add = [&](const char* words, Answers control = {"did"}) { out.push_back(reaches(refused(words, "EPERM"), std::move(control))); };
-  auto root = [&](const char* words, Answers control = {"did"}) { out.push_back(rooted(refused(words, "EPERM"), std::move(control))); };
   auto newer = [&](const char* words, Answers control) { out.push_back(reaches(refused(words, "ENOSYS"), std::move(control))); };
   add("sys personality 0x0040000");
   add("sys personality 0x0400000");
@@ -82,26 +77,26 @@ std::vector<Try> odd_calls() {
   add("sys open_by_handle_at -1 q:0 0", {"EINVAL", "EBADF", "EPERM"});
   add("sys fanotify_init 0x200 0");
   add("sys request_key s:user s:none 0 0", {"ENOKEY"});
-  root("sys syslog 10 0 0");
-  root("sys quotactl 0x80000700 s:/nonexistent 0 0", {"ENOENT", "ENOTBLK", "ENOSYS", "EINVAL"});
-  root("sys acct s:/nonexistent", {"ENOENT"});
-  root("sys swapon s:/nonexistent 0", {"ENOENT"});
-  root("sys swapoff s:/nonexistent", {"ENOENT"});
-  root("sys reboot 0 0 0 0", {"EINVAL"});
-  root("sys kexec_load 0 0 0 -1", {"EINVAL", "ENOSYS", "EPERM"});
-  root("sys kexec_file_load -1 -1 0 0 -1", {"EINVAL", "ENOSYS", "EPERM"});
-  root("sys settimeofday 0 0");
-  root("sys clock_settime -1 0", {"EINVAL", "EFAULT"});
-  root("sys sethostname s:x -1", {"EINVAL"});
-  root("sys setdomainname s:x -1", {"EINVAL"});
-  root("sys lookup_dcookie -1 b:8 8", {"EINVAL", "ENOSYS"});
+  add("sys syslog 10 0 0");
+  add("sys quotactl 0x80000700 s:/nonexistent 0 0", {"ENOENT", "ENOTBLK", "ENOSYS", "EINVAL"});
+  add("sys acct s:/nonexistent", {"ENOENT"});
+  add("sys swapon s:/nonexistent 0", {"ENOENT"});
+  add("sys swapoff s:/nonexistent", {"ENOENT"});
+  add("sys reboot 0 0 0 0", {"EINVAL"});
+  add("sys kexec_load 0 0 0 -1", {"EINVAL", "ENOSYS", "EPERM"});
+  add("sys kexec_file_load -1 -1 0 0 -1", {"EINVAL", "ENOSYS", "EPERM"});
+  add("sys settimeofday 0 0");
+  add("sys clock_settime -1 0", {"EINVAL", "EFAULT"});
+  add("sys sethostname s:x -1", {"EINVAL"});
+  add("sys setdomainname s:x -1", {"EINVAL"});
+  add("sys lookup_dcookie -1 b:8 8", {"EINVAL", "ENOSYS"});
   for (const char* w : {"sys init_module b:8 8 s:", "sys finit_module -1 s: 0", "sys delete_module s:none 0"})
-    out.push_back(no_control(reaches(refused(w, "EPERM"), {"ENOEXEC", "EFAULT", "EBADF", "ENOENT"}), kNoModules, kNoModules));
+    out.push_back(needs(reaches(refused(w, "EPERM"), {"ENOEXEC", "EFAULT", "EBADF", "ENOENT"}), loadable_modules()));
 #if defined(__x86_64__)
   add("sys modify_ldt 0 b:64 64");
   add("sys remap_file_pages 0 0 0 0 0", {"EINVAL"});
-  root("sys iopl 0", {"did", "ENOSYS"});
-  root("sys ioperm 0 0 0", {"did", "EINVAL", "ENOSYS"});
+  add("sys iopl 0", {"did", "ENOSYS"});
+  add("sys ioperm 0 0 0", {"did", "EINVAL", "ENOSYS"});
   newer("sys sysfs 3", {"did", "ENOSYS"});
   newer("sys uselib s:/nonexistent", {"ENOENT", "ENOSYS"});
   newer("sys ustat 0 b:64", {"EINVAL", "did", "ENOSYS"});
@@ -128,26 +123,24 @@ std::vector<Try> mount_calls() {
     if (*outside) t = outside_by(t, outside);
     out.push_back(t);
   };
-  auto fresh = [&](const char* words, Answers control, bool root_only = false) {
-    Try t = reaches(refused(words, "ENOSYS"), std::move(control));
-    out.push_back(root_only ? rooted(t) : t);
-  };
-  // Outside only where nothing is: a path that is not there is looked up before any right is asked for.
-  old("sys mount s:none s:{work} s:tmpfs 0 0", {"ENOENT"}, "sys mount s:none s:/nonexistent s:tmpfs 0 0");
-  old("sys mount s:/ s:{work} s:none 0x1000 0", {"ENOENT"}, "sys mount s:/ s:/nonexistent s:none 0x1000 0");
-  old("sys mount s:none s:/ s:none 0x44000 0", {"ENOENT"}, "sys mount s:none s:/nonexistent s:none 0x44000 0");
+  auto fresh = [&](const char* words, Answers control) { out.push_back(reaches(refused(words, "ENOSYS"), std::move(control))); };
+  auto here = [&](const char* words) { out.push_back(by_itself_in_bare(refused(words, "EPERM"))); };
+  here("sys mount s:none s:{work} s:tmpfs 0 0");
+  here("sys mount s:/ s:{work} s:none 0x5000 0");
+  here("sys mount s:none s:/ s:none 0x44000 0");
+  here("sys chroot s:/tmp");
+  here("sys umount2 s:/proc 2");
+  // Only where nothing is: a path that is not there is looked up before any right is asked for.
   old("sys umount2 s:/proc/kcore 2", {"ENOENT"}, "sys umount2 s:/nonexistent 2");
-  old("sys umount2 s:/proc 2", {"ENOENT"}, "sys umount2 s:/nonexistent 2");
-  old("sys chroot s:/tmp", {"ENOENT"}, "sys chroot s:/nonexistent");
-  out.push_back(outside_by(rooted(refused("sys pivot_root s:/tmp s:/tmp", "EPERM"), {"ENOENT"}), "sys pivot_root s:/nonexistent s:/nonexistent"));
+  old("sys pivot_root s:/tmp s:/tmp", {"ENOENT"}, "sys pivot_root s:/nonexistent s:/nonexistent");
   fresh("sys open_tree -100 s:/ 0", {"did"});
-  fresh("sys open_tree -100 s:/ 1", {"did"}, true);
-  fresh("sys fsopen s:tmpfs 0", {"did"}, true);
-  fresh("sys fspick -100 s:/nonexistent 0", {"ENOENT"}, true);
+  fresh("sys open_tree -100 s:/ 1", {"did"});
+  fresh("sys fsopen s:tmpfs 0", {"did"});
+  fresh("sys fspick -100 s:/nonexistent 0", {"ENOENT"});
   fresh("sys fsconfig -1 6 0 0 0", {"EBADF", "EINVAL"});
-  fresh("sys fsmount -1 0 0", {"EBADF", "EINVAL"}, true);
-  fresh("sys move_mount -1 s: -1 s: 0", {"EBADF", "ENOENT"}, true);
-  fresh("sys mount_setattr -1 s:/nonexistent 0 q:1 32", {"ENOENT"}, true);
+  fresh("sys fsmount -1 0 0", {"EBADF", "EINVAL"});
+  fresh("sys move_mount -1 s: -1 s: 0", {"EBADF", "ENOENT"});
+  fresh("sys mount_setattr -1 s:/nonexistent 0 q:1 32", {"ENOENT"});
   fresh("sys 457 q:32 b:64 64 0", {"did", "EINVAL", "ENOSYS", "EPERM", "ENOENT", "EOVERFLOW"});
   fresh("sys 458 q:32 b:64 8 0", {"did", "EINVAL", "ENOSYS", "EPERM", "ENOENT"});
   fresh("sys 467 -100 s:/ 0 0 0", {"did", "ENOSYS", "EINVAL"});
@@ -171,10 +164,9 @@ std::vector<Try> fast_open() {
 }
 
 std::vector<Try> terminal_calls() {
-  const char* legacy = "dev.tty.legacy_tiocsti is off: the kernel refuses it to everybody";
   Try console = refused("terminal 0x541D 0", "EPERM", "ioctl");
-  return {no_control(refused("terminal 0x5412", "EPERM", "ioctl"), "", legacy),
-          no_control(refused("terminal 0x100005412", "EPERM", "ioctl"), "", legacy),  // the kernel looks at 32 bits
+  return {refused("terminal 0x5412", "EPERM", "ioctl"),
+          refused("terminal 0x100005412", "EPERM", "ioctl"),  // the kernel looks at 32 bits
           answers_outside(refused("terminal 0x541C", "EPERM", "ioctl"), {"ENOTTY", "EINVAL"}),
           answers_outside(refused("terminal 0xFFFFFFFF0000541C", "EPERM", "ioctl"), {"ENOTTY", "EINVAL"}),
           outside_by(console, "terminal 0x5413"),  // TIOCCONS would take the machine's console; another command stands for it
@@ -340,29 +332,27 @@ std::vector<Case> cases_of_calls() {
        .what = "userfaultfd stops a copy at a chosen byte",
        .must = "PS",
        .right = notified,
-       .tries = {refused("sys userfaultfd 1", "EPERM"), rooted(refused("sys userfaultfd 0", "EPERM"))}},
+       .tries = {refused("sys userfaultfd 1", "EPERM"), refused("sys userfaultfd 0", "EPERM")}},
       {.id = "A18", .what = "socket families and protocols beyond the few that programs need", .must = "PS", .claim = "net.unix", .right = notified, .tries = families()},
       {.id = "A21",
        .what = "vsock does not know network namespaces",
        .must = "PS",
        .claim = "net.mode",
        .right = "EPERM at socket()",
-       .tries = {no_control(refused("socket 40 1 0", "EPERM", "socket"), kNoFamily, kNoFamily), no_control(refused("socket 40 2 0", "EPERM", "socket"), kNoFamily, kNoFamily),
-                 no_control(refused("socket 40 5 0", "EPERM", "socket"), kNoFamily, kNoFamily)}},
+       .tries = {odd_socket(40, 1, 0), odd_socket(40, 2, 0), odd_socket(40, 5, 0)}},
       {.id = "A22",
        .what = "MPTCP passes rules that were made for TCP",
        .must = "PS",
        .claim = "net.mode",
        .right = "EPERM at socket(), under net.mode host, too",
-       .tries = {no_control(refused("connect mptcp 127.0.0.1 {port}", "EPERM", "socket"), kNoFamily, kNoFamily),
-                 no_control(refused("connect mptcp ::1 {port6}", "EPERM", "socket"), kNoFamily, kNoFamily)}},
+       .tries = {odd_socket(2, 1, 262, "connect mptcp 127.0.0.1 {port}"), odd_socket(10, 1, 262, "connect mptcp ::1 {port6}")}},
       {.id = "A22",
        .what = "the same where the network is granted",
        .must = "P",
        .claim = "net.mode",
        .right = "EPERM at socket()",
        .profile = "host",
-       .tries = {no_control(refused("connect mptcp 127.0.0.1 {port}", "EPERM", "socket"), kNoFamily, kNoFamily)}},
+       .tries = {odd_socket(2, 1, 262, "connect mptcp 127.0.0.1 {port}")}},
       {.id = "A24", .what = "TCP Fast Open connects without connect()", .must = "PS", .claim = "net.mode", .right = notified, .tries = fast_open()},
       {.id = "A25",
        .what = "UDP, ping and raw sockets under \"no network\"",
@@ -371,9 +361,8 @@ std::vector<Case> cases_of_calls() {
        .right = "nothing arrives at the host's loopback; kinds besides stream and datagram are EPERM",
        .tries = {held("connect tcp 127.0.0.1 {port}", {"ECONNREFUSED"}, "host"), held("connect tcp ::1 {port6}", {"ECONNREFUSED"}, "host"),
                  granted_by(watched("a datagram to the host's loopback", {"unheard"}, datagram, {"heard"}), "host"),
-                 no_control(refused("socket 2 2 1", "EPERM", "socket"), kNoPing, kNoPing),
-                 rooted(refused("socket 2 3 1", "EPERM", "socket")), rooted(refused("socket 10 3 58", "EPERM", "socket")),
-                 rooted(refused("socket 2 3 255", "EPERM", "socket"))}},
+                 refused("socket 2 2 1", "EPERM", "socket"), refused("socket 2 3 1", "EPERM", "socket"),
+                 refused("socket 10 3 58", "EPERM", "socket"), refused("socket 2 3 255", "EPERM", "socket")}},
       {.id = "A27",
        .what = "typing for the person at the terminal",
        .must = "KPS",
@@ -385,9 +374,9 @@ std::vector<Case> cases_of_calls() {
        .what = "garbage above the bits that the kernel looks at hides a value from a filter",
        .must = "PS",
        .right = notified,
-       .tries = {no_control(refused("terminal 0x100005412", "EPERM", "ioctl"), "", "dev.tty.legacy_tiocsti is off"),
-                 no_control(refused("sys socket 0x100000028 1 0", "EPERM"), kNoFamily, kNoFamily),
-                 no_control(refused("sys socket 0x10000000002 0x100000003 0x100000001", "EPERM"), "", kNeedsRight),
+       .tries = {refused("terminal 0x100005412", "EPERM", "ioctl"),
+                 odd_socket(40, 1, 0, "sys socket 0x100000028 1 0"),
+                 refused("sys socket 0x10000000002 0x100000003 0x100000001", "EPERM"),
                  refused("fast-open option-high", "EPERM", "setsockopt"), refused("sys personality 0x700040000", "EPERM"),
                  refused("sys chmod s:{attack-copy} 0x100000dff", "EPERM")}},
       {.id = "A29",

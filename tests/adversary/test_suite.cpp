@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "tests/adversary/cases.hpp"
 #include "tests/adversary/world.hpp"
 #include "tests/support/catch.hpp"
 
@@ -34,8 +35,7 @@ std::vector<std::string> only() {
 void run_through(const adversary::Target& t) {
   adversary::Report report = adversary::run(t, only());
   for (const std::string& failure : report.failures()) FAIL_CHECK(t.tier << " as " << t.uid << ": " << failure);
-  printf("%s as %u: %zu findings, %zu controls, %zu without one here\n", t.tier.c_str(), t.uid, report.findings.size(), report.controls,
-         report.without_control);
+  printf("%s as %u: %s", t.tier.c_str(), t.uid, report.counts().c_str());
   CHECK(report.findings.size() > 0);
 }
 void run_as(const std::string& tier, unsigned uid) { run_through(target(tier, uid)); }
@@ -61,6 +61,32 @@ TEST_CASE("what the cases act on is gone afterwards, processes too", "[adversary
   CHECK(access(home.c_str(), F_OK) != 0);
 }
 
+TEST_CASE("bare namespaces are a user's own, with every right in them and none outside", "[adversary]") {
+  adversary::World w(target("process", geteuid() == 0 ? kOther : 0));
+  const std::vector<std::vector<std::string>> acts = {{"sys", "sethostname", "s:bare", "4"}, {"hostname", "bare"}, {"become", "0"}, {"sys", "fsopen", "s:tmpfs", "0"},
+                                                      {"sys", "getsid", "{victim}"}, {"connect", "tcp", "127.0.0.1", "{port}"}, {"unix", "stream", "{agent}"},
+                                                      {"sys", "settimeofday", "0", "0"}};
+  CHECK(w.outside(adversary::Ground::bare).tries(acts).answers == adversary::Answers{"did", "did", "did", "did", "ESRCH", "ECONNREFUSED", "did", "EPERM"});
+  CHECK(w.outside().tries(acts).answers == adversary::Answers{"EPERM", "ENOENT", "EPERM", "EPERM", "did", "did", "did", "EPERM"});
+  char name[65] = {};
+  gethostname(name, sizeof name - 1);
+  CHECK(std::string(name) != "bare");
+}
+TEST_CASE("what a kernel lacks is proved by asking it, and nothing that it has is", "[adversary]") {
+  adversary::World w(target("process", geteuid() == 0 ? kOther : 0));
+  struct {
+    adversary::Missing what;
+    bool missing;
+  } const cases[] = {{adversary::address_family(1), false},           {adversary::address_family(13), true},  // of NetBEUI, which Linux never had
+                     {adversary::socket_kind(2, 1, 6), false},        {adversary::socket_kind(2, 1, 255), true},
+                     {adversary::file_of_kernel("/proc/keys"), false}, {adversary::file_of_kernel("/proc/h5i-none"), true},
+                     {adversary::file_of_kernel("/proc/keys/x"), false}};
+  for (const auto& c : cases) {
+    INFO(c.what.interface);
+    CHECK(c.what.proved(w) == c.missing);
+  }
+  CHECK(adversary::loadable_modules().proved(w) == (access("/proc/modules", F_OK) != 0));
+}
 TEST_CASE("process stops every case that it must, tried by root", "[adversary]") {
   if (geteuid() == 0) run_as("process", 0);
 }

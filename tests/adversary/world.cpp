@@ -25,6 +25,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/adversary/bare.hpp"
 #include "tests/cli/program.hpp"
 #include "tests/support/text_file.hpp"
 
@@ -350,10 +351,14 @@ std::string World::fill(const std::string& text, const Place& place) const {
   return out;
 }
 
-Ran World::host(const std::vector<std::string>& argv, const std::string& cwd, int timeout_s) const {
+Ran World::at(Ground ground, const std::vector<std::string>& argv, const std::string& cwd, int timeout_s) const {
   test::Program p{.argv = argv, .env = {{"HOME", home()}, {"LANG", "C.UTF-8"}}, .path = kPath, .cwd = cwd, .uid = uid_, .timeout_s = timeout_s};
+  if (ground == Ground::bare) p.before_exec = enter_bare_namespaces;
+  if (ground == Ground::root) p.uid = 0;
   return ran(test::run(p));
 }
+Ran World::host(const std::vector<std::string>& argv, const std::string& cwd, int timeout_s) const { return at(Ground::host, argv, cwd, timeout_s); }
+bool World::has(Ground ground) const { return ground != Ground::root || geteuid() == 0; }
 
 Ran World::h5i(std::vector<std::string> words, int timeout_s) const {
   words.insert(words.begin(), target_.h5i);
@@ -388,7 +393,7 @@ bool World::has_quota() const {
   return r == 0;
 }
 
-Place World::outside() { return {this, "", home() + "/out"}; }
+Place World::outside(Ground ground) { return {this, "", home() + "/out", ground}; }
 
 Place World::box(const std::string& profile, std::string* why) {
   return boxes_.count(profile) ? Place{this, profile, box_dir(profile) + "/work"} : make(profile, profile, why);
@@ -425,7 +430,7 @@ Ran World::in_box(const std::string& box, const std::vector<std::string>& argv, 
 Ran Place::command(const std::vector<std::string>& argv, int timeout_s) const {
   std::vector<std::string> words;
   for (const std::string& w : argv) words.push_back(world->fill(w, *this));
-  return inside() ? world->in_box(box, words, timeout_s) : world->host(words, work, timeout_s);
+  return inside() ? world->in_box(box, words, timeout_s) : world->at(ground, words, work, timeout_s);
 }
 
 Ran Place::tries(const std::vector<std::vector<std::string>>& list, int timeout_s) const {

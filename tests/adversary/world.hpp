@@ -16,7 +16,9 @@ class World {
   World& operator=(const World&) = delete;
   ~World();
 
-  Place outside();
+  Place outside(Ground ground = Ground::host);
+  // Whether controls can be made there: a test that is not root has nobody to be root for it.
+  bool has(Ground ground) const;
   // A box of this profile at the target's tier; made when it is first asked for. An empty box: creating it was refused,
   // and `why` says how.
   Place box(const std::string& profile, std::string* why = nullptr);
@@ -32,6 +34,7 @@ class World {
   std::string fill(const std::string& text, const Place& place) const;  // {names}
   Ran h5i(std::vector<std::string> words, int timeout_s = 60) const;
   Ran host(const std::vector<std::string>& argv, const std::string& cwd, int timeout_s = 60) const;
+  Ran at(Ground ground, const std::vector<std::string>& argv, const std::string& cwd, int timeout_s) const;
   Ran in_box(const std::string& box, const std::vector<std::string>& argv, int timeout_s) const;
   // One command with more variables in the environment of whoever starts it.
   Ran with(const std::map<std::string, std::string>& variables, const Place& place, const std::vector<std::string>& argv) const;
