@@ -4,23 +4,9 @@
 #include <string_view>
 
 #include "plugins/websec-http/http/head.hpp"
+#include "plugins/websec-http/http/sink.hpp"
 
 namespace h5i::websec {
-
-// Takes a body piece by piece; the views are gone when the call returns.
-class BodySink {
- public:
-  virtual ~BodySink() = default;
-  virtual bool take(std::string_view bytes) = 0;  // false: no more
-};
-class StringSink : public BodySink {
- public:
-  std::string bytes;
-  bool take(std::string_view more) override {
-    bytes.append(more);
-    return true;
-  }
-};
 
 struct ChunkLimits {
   size_t extension_bytes = 16 * 1024;  // all extensions of one body together
