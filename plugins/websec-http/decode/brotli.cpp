@@ -32,7 +32,7 @@ class Brotli : public DecodeStage {
     if (left > 0) fact("bytes-after-coding");
     return true;
   }
-  bool whole() const override { return ended_; }
+  bool whole() override { return ended_; }
 
   std::unique_ptr<BrotliDecoderState, Free> state_;
   bool ended_ = false;

@@ -33,7 +33,7 @@ class DecodeStage : public BodySink {
  protected:
   static constexpr size_t kPiece = 64 * 1024;
   virtual bool decode(std::string_view in) = 0;
-  virtual bool whole() const = 0;  // the input may end here
+  virtual bool whole() = 0;  // asked at the end of the input: it may end here
   bool emit(const char* bytes, size_t n);
   bool stop(std::string_view id) {
     fact(id);

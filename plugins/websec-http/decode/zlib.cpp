@@ -34,22 +34,18 @@ class Inflate : public DecodeStage {
         z_.avail_out = kPiece;
         int r = inflate(&z_, Z_NO_FLUSH);
         size_t n = kPiece - z_.avail_out;
-        member_out_ += n;
         if (n > 0 && !emit(buffer(), n)) return false;
         ended_ = r == Z_STREAM_END;
-        if (r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR) return broken();
+        if (r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR) return stop("coding-error");
       } while (!ended_ && z_.avail_out == 0);
       in->remove_prefix(given - z_.avail_in);
     }
     return true;
   }
-  virtual bool broken() { return stop("coding-error"); }
-  bool whole() const override { return ended_ || ignored_; }
+  bool whole() override { return ended_; }
 
   z_stream z_{};
   bool open_ = false, ended_ = false;
-  bool ignored_ = false;  // what follows is no part of the coding
-  uint64_t member_out_ = 0;
 };
 
 class Gzip : public Inflate {
@@ -57,37 +53,37 @@ class Gzip : public Inflate {
   using Inflate::Inflate;
 
  private:
+  // What every member begins with: the two bytes of gzip, and deflate as its method.
+  static constexpr std::string_view kBegin{"\x1f\x8b\x08", 3};
+
   bool decode(std::string_view in) override {
     if (!open_ && !open(kWindow + kGzip)) return false;
-    while (!in.empty() && !ignored_) {
-      if (ended_) {
-        // Another member may follow; anything else does not belong to the body.
-        if (in[0] != '\x1f') {
-          ignored_ = true;
-          break;
-        }
-        inflateReset(&z_);
-        ended_ = false;
-        later_ = true;
-        member_out_ = 0;
-        counted_ = false;
-      }
+    for (;;) {
       if (!run(&in)) return false;
-      if (later_ && !counted_ && (member_out_ > 0 || ended_)) {
-        counted_ = true;
-        fact("gzip-members");
+      if (in.empty()) return true;
+      // Another member may follow; anything else does not belong to the body.
+      while (!in.empty() && next_.size() < kBegin.size() && kBegin.starts_with(next_)) {
+        next_ += in.front();
+        in.remove_prefix(1);
       }
+      if (!kBegin.starts_with(next_)) {
+        fact("bytes-after-coding");
+        return true;
+      }
+      if (next_.size() < kBegin.size()) return true;
+      inflateReset(&z_);
+      ended_ = false;
+      fact("gzip-members");
+      std::string_view begin = next_;
+      if (!run(&begin)) return false;
+      next_.clear();
     }
-    if (ignored_ && !in.empty()) fact("bytes-after-coding");
-    return true;
   }
-  bool broken() override {
-    if (!later_ || member_out_ > 0) return stop("coding-error");
-    ignored_ = true;
-    ended_ = true;
-    return true;
+  bool whole() override {
+    if (ended_ && !next_.empty() && kBegin.starts_with(next_)) fact("bytes-after-coding");
+    return ended_;
   }
-  bool later_ = false, counted_ = false;
+  std::string next_;  // the first bytes behind a member
 };
 
 class Deflate : public Inflate {

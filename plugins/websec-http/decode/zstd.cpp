@@ -22,39 +22,55 @@ class Zstd : public DecodeStage {
       context_.reset(ZSTD_createDCtx());
       if (!context_ || ZSTD_isError(ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kWindowLog))) return stop("coding-error");
     }
-    if (ignored_) {
-      fact("bytes-after-coding");
-      return true;
-    }
-    ZSTD_inBuffer input{in.data(), in.size(), 0};
-    bool full = false;  // the last piece was full, so there may be more without input
-    while (input.pos < input.size || full) {
-      ZSTD_outBuffer output{buffer(), kPiece, 0};
-      size_t r = ZSTD_decompressStream(context_.get(), &output, &input);
-      frame_out_ += ZSTD_isError(r) ? 0 : output.pos;
-      if (ZSTD_isError(r)) {
-        if (frames_ == 0 || frame_out_ > 0) return stop("coding-error");
-        // A frame ended well, and what follows never was one.
-        ignored_ = ended_ = true;
+    for (;;) {
+      if (!run(&in)) return false;
+      if (in.empty()) return true;
+      // Another frame may follow; anything else does not belong to the body.
+      while (!in.empty() && next_.size() < kMagic && may_begin()) {
+        next_ += in.front();
+        in.remove_prefix(1);
+      }
+      if (!may_begin()) {
         fact("bytes-after-coding");
         return true;
       }
+      if (next_.size() < kMagic) return true;
+      ended_ = false;
+      std::string_view begin = next_;
+      if (!run(&begin)) return false;
+      next_.clear();
+    }
+  }
+  // Until the input is used up or a frame ended; what is left of the input is in *in.
+  bool run(std::string_view* in) {
+    ZSTD_inBuffer input{in->data(), in->size(), 0};
+    bool full = false;  // the last piece was full, so there may be more without input
+    while (!ended_ && (input.pos < input.size || full)) {
+      ZSTD_outBuffer output{buffer(), kPiece, 0};
+      size_t r = ZSTD_decompressStream(context_.get(), &output, &input);
+      if (ZSTD_isError(r)) return stop("coding-error");
       if (output.pos > 0 && !emit(buffer(), output.pos)) return false;
       full = output.pos == kPiece;
       ended_ = r == 0;
-      if (ended_) {
-        frames_++;
-        frame_out_ = 0;
-        full = false;
-      }
     }
+    in->remove_prefix(input.pos);
     return true;
   }
-  bool whole() const override { return ended_; }
+  // A frame's magic number, or one of the sixteen of frames that are skipped.
+  bool may_begin() const {
+    constexpr std::string_view kFrame = "\x28\xb5\x2f\xfd", kSkipped = "\x2a\x4d\x18";
+    bool skipped = next_.empty() || ((static_cast<unsigned char>(next_[0]) & 0xf0) == 0x50 && kSkipped.starts_with(std::string_view(next_).substr(1)));
+    return kFrame.starts_with(next_) || skipped;
+  }
+  bool whole() override {
+    if (ended_ && !next_.empty() && may_begin()) fact("bytes-after-coding");
+    return ended_;
+  }
 
+  static constexpr size_t kMagic = 4;
   std::unique_ptr<ZSTD_DCtx, Free> context_;
-  bool ended_ = false, ignored_ = false;
-  uint64_t frames_ = 0, frame_out_ = 0;
+  bool ended_ = false;
+  std::string next_;  // the first bytes behind a frame
 };
 
 }  // namespace
