@@ -25,17 +25,19 @@ class Zstd : public DecodeStage {
     for (;;) {
       if (!run(&in)) return false;
       if (in.empty()) return true;
-      // Another frame may follow; anything else does not belong to the body.
+      // Each frame's first bytes are given alone: a whole frame at once would be read by stricter rules than the same in pieces.
       while (!in.empty() && next_.size() < kMagic && may_begin()) {
         next_ += in.front();
         in.remove_prefix(1);
       }
       if (!may_begin()) {
+        if (!begun_) return stop("coding-error");
         fact("bytes-after-coding");
         return true;
       }
       if (next_.size() < kMagic) return true;
-      ended_ = false;
+      between_ = false;
+      begun_ = true;
       std::string_view begin = next_;
       if (!run(&begin)) return false;
       next_.clear();
@@ -45,13 +47,13 @@ class Zstd : public DecodeStage {
   bool run(std::string_view* in) {
     ZSTD_inBuffer input{in->data(), in->size(), 0};
     bool full = false;  // the last piece was full, so there may be more without input
-    while (!ended_ && (input.pos < input.size || full)) {
+    while (!between_ && (input.pos < input.size || full)) {
       ZSTD_outBuffer output{buffer(), kPiece, 0};
       size_t r = ZSTD_decompressStream(context_.get(), &output, &input);
       if (ZSTD_isError(r)) return stop("coding-error");
       if (output.pos > 0 && !emit(buffer(), output.pos)) return false;
       full = output.pos == kPiece;
-      ended_ = r == 0;
+      between_ = r == 0;
     }
     in->remove_prefix(input.pos);
     return true;
@@ -63,14 +65,14 @@ class Zstd : public DecodeStage {
     return kFrame.starts_with(next_) || skipped;
   }
   bool whole() override {
-    if (ended_ && !next_.empty() && may_begin()) fact("bytes-after-coding");
-    return ended_;
+    if (between_ && begun_ && !next_.empty() && may_begin()) fact("bytes-after-coding");
+    return between_ && begun_;
   }
 
   static constexpr size_t kMagic = 4;
   std::unique_ptr<ZSTD_DCtx, Free> context_;
-  bool ended_ = false;
-  std::string next_;  // the first bytes behind a frame
+  bool between_ = true, begun_ = false;  // no frame is open; there was one
+  std::string next_;                     // the first bytes of a frame, or of what stands behind the last
 };
 
 }  // namespace

@@ -95,13 +95,8 @@ size_t ResponseParser::feed_head(std::string_view in) {
   std::string_view room = in.substr(0, rules_.limits.head_bytes - collected_.size() + 1);
   std::optional<size_t> end = head_end_.find(room);
   std::string_view taken = room.substr(0, end.value_or(room.size()));
-  if (collected_.size() + taken.size() > rules_.limits.head_bytes) {
-    taken = taken.substr(0, rules_.limits.head_bytes - collected_.size());
-    collected_.append(taken);
-    oddities_.add(OddityId::HEAD_TOO_LARGE, head_offset_ + rules_.limits.head_bytes);
-    refuse();
-    return taken.size();
-  }
+  bool over = collected_.size() + taken.size() > rules_.limits.head_bytes;
+  if (over) taken = taken.substr(0, rules_.limits.head_bytes - collected_.size());
   size_t before = collected_.size();
   collected_.append(taken);
   if (size_t cut = foreign()) {
@@ -110,7 +105,12 @@ size_t ResponseParser::feed_head(std::string_view in) {
     refuse();
     return cut - before;
   }
-  if (end) head_complete();
+  if (over) {
+    oddities_.add(OddityId::HEAD_TOO_LARGE, head_offset_ + rules_.limits.head_bytes);
+    refuse();
+  } else if (end) {
+    head_complete();
+  }
   return taken.size();
 }
 
