@@ -81,6 +81,16 @@ TEST_CASE("a plain response does not stand in for a Secure cookie of its parents
   CHECK(store(jar, "wss://example.com/", "c=1; Secure") == "stored");
 }
 
+TEST_CASE("a Secure cookie goes out encrypted and in no other way", "[cookie]") {
+  Jar jar;
+  CHECK(store(jar, "https://a.com/", "a=1; Secure") == "stored");
+  CHECK(store(jar, "https://a.com/", "b=1") == "stored");
+  CHECK(sent(jar, "https://a.com/") == "a=1; b=1");
+  CHECK(sent(jar, "wss://a.com/") == "a=1; b=1");
+  CHECK(why(jar, "http://a.com/") == "b: sent, a: not-secure");
+  CHECK(why(jar, "ws://a.com/") == "b: sent, a: not-secure");
+}
+
 TEST_CASE("a cookie whose domain became a public suffix is no longer sent, and the reason is given", "[cookie]") {
   Jar jar;
   CHECK(store(jar, "https://a.hosting.com/", "a=1; Domain=hosting.com") == "stored");

@@ -52,7 +52,7 @@ TEST_CASE("a bare host is https on its default port and nothing else", "[scope]"
 TEST_CASE("a wildcard is what lies below a name and not the name", "[scope]") {
   Scope scope = scope_of("allow *.example.com\nallow http://*.example.com:8080");
   for (const Case& c : {Case{"https://a.example.com/", "allowed"}, {"https://a.b.example.com/", "allowed"}, {"http://a.example.com:8080/", "allowed"}, {"ws://a.example.com:8080/", "allowed"}, {"https://example.com/", "no-allow"},
-                        {"https://.example.com/", "no-allow"}, {"https://aexample.com/", "no-allow"}, {"https://a.example.com.evil.test/", "no-allow"}, {"http://a.example.com/", "no-allow"}, {"https://a.example.com:8080/", "no-allow"},
+                        {"https://.example.com/", "no-allow"}, {"https://aexample.com/", "no-allow"}, {"https://evilexample.com/", "no-allow"}, {"https://a.example.com.evil.test/", "no-allow"}, {"http://a.example.com/", "no-allow"}, {"https://a.example.com:8080/", "no-allow"},
                         {"https://a.EXAMPLE%2Ecom/", "allowed"}, {"https://evil.test%2f.example.com/", "parse"}, {"https://127.0.0.1/", "no-allow"}}) {
     INFO(c.url);
     if (std::string(c.want) == "parse") CHECK(!Url::parse(c.url));
@@ -69,6 +69,7 @@ TEST_CASE("a deny comes first, and without scheme or port it is every one", "[sc
     INFO(c.url);
     CHECK(decide(scope, c.url) == c.want);
   }
+  CHECK(decide(scope_of("allow notexample.com\ndeny *.example.com"), "https://notexample.com/") == "allowed");
   CHECK(decide(scope_of("allow http://[::ffff:127.0.0.1]\nallow http://127.0.0.1\ndeny 127.0.0.1:80"), "http://[::ffff:7f00:1]/") == "deny-rule");
   CHECK(decide(scope_of("allow http://[::ffff:127.0.0.1]"), "http://[::ffff:7f00:1]/") == "allowed");
 }
