@@ -239,6 +239,9 @@ TEST_CASE("what is escaped can be read, and plain text stays as it is") {
   std::string plain = "gr\xc3\xbc\xc3\x9f " + utf8(0x1f600) + utf8(0x2764) + utf8(0xfe0f) + " e" + utf8(0x301) + " \xe6\x97\xa5\xe6\x9c\xac " + utf8(0x5d0) + utf8(0x5b0);
   CHECK(show_field(plain) == plain);
   CHECK(show(plain, {.lines = true, .drop_invisible = true}).text == plain);
+  std::string tower = "a";
+  for (int i = 0; i < 6; i++) tower += utf8(0x300);
+  CHECK(show_field(tower) == tower.substr(0, 9) + "\\u{300}\\u{300}");
   CHECK(show("a" + utf8(0x200b) + "b\x1b", {.drop_invisible = true}).text == "ab\\x1b");
   CHECK(show("a" + utf8(0x200b) + "b", {.drop_invisible = true}).dropped == 1);
   CHECK(show("a\tb\nc\rd", {.lines = true}).text == "a    b\nc\\rd");
