@@ -28,7 +28,7 @@ long do_any_socket(const Words& w) {
   long r = -1;
   int best = 0;
   for (int type : {1, 2, 3, 4, 5, 10}) {
-    r = socket(family, type, family == AF_PACKET ? htons(3) : 0);
+    r = socket(family, type, family == AF_PACKET ? htons(3) : family == AF_KEY ? 2 /* PF_KEY_V2, its only one */ : 0);
     if (r >= 0) return r;
     if (best == 0 || best == EPROTONOSUPPORT || best == ESOCKTNOSUPPORT) best = errno;
   }

@@ -25,6 +25,7 @@ Try needs(Try t, Missing what);
 Missing address_family(int family);
 Missing socket_kind(int family, int type, int protocol);
 Missing file_of_kernel(const std::string& path);
+Missing system_call(const std::string& name);  // or its number
 Missing loadable_modules();
 Missing attributes_of_users();  // on the file system of the world
 

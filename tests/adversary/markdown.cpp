@@ -47,9 +47,9 @@ std::string markdown() {
       "outside is done there in bare namespaces, which are those of a box with every right in them and nothing of a tier, or\n"
       "else by the machine's root. What nobody can do on a kernel is counted under the interface that it lacks, and the\n"
       "suite has the kernel prove that it does; a run ends with the counts. At `supervised` this is done in a guest that has\n"
-      "what the tier needs and stands for the internet (`tests/vm`), as its ordinary user; cases that the core alone holds are\n"
-      "tried at the other tiers. `workspace` confines nothing: there a receipt must say so for the field, and the cases that the\n"
-      "core holds at every tier are tried. The last column counts the tries of the suite and names tests of other folders.\n\n"
+      "what the tier needs and stands for the internet (`tests/vm`); cases that the core alone holds are tried at the other\n"
+      "tiers. `workspace` confines nothing: there a receipt must say so for the field, and the cases that the core holds at\n"
+      "every tier are tried. The last column counts the tries of the suite and names tests of other folders.\n\n"
       "| case | what | at `process` | at `supervised` | at `workspace` | tried by |\n|---|---|---|---|---|---|\n";
   for (const Case& c : table()) out += "| " + c.id + " | " + c.what + " | " + at_process(c) + " | " + at_supervised(c) + " | " + at_workspace(c) + " | " + tried(c) + " |\n";
   out +=

@@ -4,8 +4,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 
+#include "core/os/syscall_name.hpp"
 #include "tests/adversary/cases.hpp"
 #include "tests/adversary/world.hpp"
 
@@ -39,6 +41,17 @@ Missing socket_kind(int family, int type, int protocol) {
 
 Missing file_of_kernel(const std::string& path) {
   return {"the file (ENOENT by access)", [=](const World&) { return access(path.c_str(), F_OK) != 0 && errno == ENOENT; }};
+}
+
+Missing system_call(const std::string& name) {
+  return {"the system call (ENOSYS by it)", [=](const World&) {
+            constexpr uint32_t kLast = 1024;
+            uint32_t n = 0;
+            if (isdigit(static_cast<unsigned char>(name[0]))) n = static_cast<uint32_t>(std::stoul(name, nullptr, 0));
+            else while (n < kLast && os::syscall_name(n) != name) n++;
+            // No pointer is good and no descriptor is open, so that a call that is there does nothing.
+            return n != kLast && syscall(static_cast<long>(n), -1L, -1L, -1L, -1L, -1L, -1L) == -1 && errno == ENOSYS;
+          }};
 }
 
 Missing loadable_modules() {

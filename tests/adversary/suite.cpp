@@ -39,7 +39,7 @@ class Driver {
     if (target_.tier == "supervised") return together(cases);
     for (const Case* c : cases) {
       confined({c});
-      granted(*c);
+      granted({c});
       control(*c);
     }
   }
@@ -104,10 +104,8 @@ class Driver {
       list.push_back(c);
     }
     for (const std::string& p : order) confined(by_profile[p]);
-    for (const Case* c : cases) {
-      granted(*c);
-      control(*c);
-    }
+    granted(cases);
+    for (const Case* c : cases) control(*c);
   }
 
   // The tries of words of all of them in one run; then the scenes of each, which make their own.
@@ -182,15 +180,18 @@ class Driver {
     found(field, false, "the receipt does not declare it as not enforced");
   }
 
-  void granted(const Case& c) {
-    case_ = &c;
+  // What one profile grants in one run, as above.
+  void granted(const std::vector<const Case*>& cases) {
     std::map<std::string, std::vector<const Try*>> by_profile;
-    for (const Try& t : c.tries)
-      if (!t.grant.empty()) by_profile[t.grant].push_back(&t);
+    std::map<const Try*, const Case*> of;
+    for (const Case* c : cases)
+      for (const Try& t : c->tries)
+        if (!t.grant.empty()) by_profile[t.grant].push_back(&t), of[&t] = c;
     for (const auto& [profile, list] : by_profile) {
       // At supervised the host's network cannot be granted; that it is refused, and what a rule grants there, are cases of group D.
       if (target_.tier == "supervised" && profile == "host") continue;
       place_ = "granted by " + profile;
+      case_ = of[list[0]];
       world_.reset();
       std::string why;
       Place box = world_.box(profile, &why);
@@ -200,6 +201,7 @@ class Driver {
       }
       Ran ran;
       for (const auto& [t, answer] : perform(box, list, &ran)) {
+        case_ = of[t];
         bool works = among(t->control, answer);
         found(joined(t->words), works, works ? answer : "gives " + answer + " although it is granted; " + ran.err);
       }
@@ -230,6 +232,7 @@ class Driver {
           continue;
         }
         report_.controls[static_cast<size_t>(g)]++;
+        report_.by_another += t->bare.empty() && !t->outside.empty() && t->outside != t->words;
         found(joined(t->words), true, answer + kWhere[static_cast<size_t>(g)]);
       }
       err += ran.err;
@@ -273,7 +276,8 @@ std::string Report::counts() const {
   size_t none = 0;
   for (const auto& [why, acts] : without) none += acts.size();
   std::string out = std::to_string(findings.size()) + " findings; acts with a control: " + std::to_string(controls[0]) + " as the user, " +
-                    std::to_string(controls[1]) + " in bare namespaces, " + std::to_string(controls[2]) + " as root; without: " + std::to_string(none) + "\n";
+                    std::to_string(controls[1]) + " in bare namespaces, " + std::to_string(controls[2]) + " as root (" + std::to_string(by_another) + " by another act); without: " +
+                    std::to_string(none) + "\n";
   for (const auto& [why, acts] : without) out += "  " + std::to_string(acts.size()) + ": " + why + ": " + joined(acts, ", ") + "\n";
   return out;
 }

@@ -113,7 +113,8 @@ struct Finding {
 
 struct Report {
   std::vector<Finding> findings;
-  size_t controls[std::size(kGrounds)] = {};                 // acts with a control, by where it was made
+  size_t controls[std::size(kGrounds)] = {};                // acts with a control, by where it was made
+  size_t by_another = 0;                                    // of these, by a harmless act in their place
   std::map<std::string, std::vector<std::string>> without;  // acts without one, by the reason that was proved
   std::vector<std::string> failures() const;
   std::string counts() const;  // of the controls, for people

@@ -222,7 +222,7 @@ std::vector<Case> cases_of_limits() {
        .what = "orphans that nobody waits for",
        .must = "PS",
        .right = "reaped: no zombie",  // in bare namespaces the first process reaps nobody
-       .tries = {by_itself_in_bare(held("orphans 500", {"ECHILD"}))},
+       .tries = {by_itself_in_bare(held("orphans 200", {"ECHILD"}))},
        .elsewhere = {{"tests/spawn/test_lifetime.cpp", "a thousand orphans leave no zombie while the box runs"}}},
       {.id = "E13",
        .what = "processes that do not want to end: stopped, deaf to signals, in vfork, in groups of their own, busy",

@@ -123,9 +123,9 @@ std::vector<pid_t> processes_with(const std::string& mark) {
 }
 
 World::World(Target target) : target_(std::move(target)), uid_(target_.uid) {
-  char pattern[] = "/tmp/h5i-adversary-XXXXXX";
-  if (mkdtemp(pattern) == nullptr) abort();
-  root_ = pattern;
+  const char* tmp = getenv("TMPDIR");
+  root_ = std::string(tmp ? tmp : "/tmp") + "/h5i-adversary-XXXXXX";
+  if (mkdtemp(root_.data()) == nullptr) abort();
   name_ = root_.substr(root_.rfind('-') + 1);
   chmod(root_.c_str(), 0755);
   for (const char* d : {"", "/.cache", "/.local", "/r", "/r/.h5i", "/shared", "/shared/closed", "/open", "/open/parent", "/open/parent/inner", "/run", "/out", "/hidden"})
@@ -399,7 +399,12 @@ Place World::box(const std::string& profile, std::string* why) {
   return boxes_.count(profile) ? Place{this, profile, box_dir(profile) + "/work"} : make(profile, profile, why);
 }
 
-Place World::fresh(const Place& like) { return make(boxes_.at(like.box) + "-" + std::to_string(boxes_.size()), boxes_.at(like.box), nullptr); }
+Place World::fresh(const Place& like) {
+  const std::string& profile = boxes_.at(like.box);
+  // At supervised a box is dear to make: there is one other, which all scenes share.
+  std::string slug = profile + "-" + (target_.tier == "supervised" ? "other" : std::to_string(boxes_.size()));
+  return boxes_.count(slug) ? Place{this, slug, box_dir(slug) + "/work"} : make(slug, profile, nullptr);
+}
 
 Place World::make(const std::string& slug, const std::string& profile, std::string* why) {
   Ran made = h5i({"box", "create", "--name", slug, "--profile", profile, "--isolation", target_.tier});

@@ -46,9 +46,14 @@ while True:
             except OSError: pass
 PY
 systemd-run --quiet --unit=world -p NetworkNamespacePath=/run/netns/world -p Restart=on-failure python3 /run/world.py
-# A service of the host's own, which no box may reach unasked.
+# Services of the host's own, which no box may reach unasked; one listens where a resolver would.
 systemd-run --quiet --unit=own python3 -c '
-import socket
+import os, socket
+os.makedirs("/run/systemd/resolve", exist_ok=True)
+os.umask(0)
+r = socket.socket(socket.AF_UNIX)
+r.bind("/run/systemd/resolve/io.systemd.Resolve")
+r.listen(64)
 s = socket.create_server(("127.0.0.1", 3000))
 while True:
     c, _ = s.accept()

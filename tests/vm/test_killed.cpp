@@ -143,6 +143,9 @@ TEST_CASE("whatever of a supervised box is killed at any moment, nothing is left
     CHECK(!groups_of_ours().empty());
     CHECK(networks_left(most) < most);
     CHECK(!descendants().empty());
+    CHECK(!marked(box / "r/").empty());
+    CHECK(!holds_on(box / "").empty());
+    CHECK(!difference(box.before, box.files()).empty());
     CHECK(wait_for(core, 120) == kOwnEnd);
     CHECK(box.survivors() == "");
   }
