@@ -48,7 +48,10 @@ Scene survivor(const std::string& how) {
   };
 }
 
-// All moods at once, under a deadline of two seconds.
+// What a busy machine, or a guest, adds to the deadline of `short`; whatever runs there would go on for a minute.
+double soon(const Place& p) { return p.world->target().tier == "supervised" ? 40 : 20; }
+
+// All moods at once, under a deadline.
 std::string moods(const Place& p) {
   std::string mark = fresh_mark(), script;
   for (const char* mood : {"stopped", "deaf", "vfork", "group", "spin"}) script += std::string("{attack} mood ") + mood + " 60 " + mark + " & ";
@@ -69,22 +72,23 @@ std::string moods(const Place& p) {
   bool all_gone = gone(mark);
   end_marked(mark);
   if (!all_gone) return "lives";
-  if (r.status != 124) return "status " + std::to_string(r.status);
-  return took < 20 ? "gone by the deadline" : "took " + std::to_string(took) + " s";  // 3 s, and what a busy machine adds
+  // A deadline that passes before the box is there has ended nothing.
+  if (r.status != 124 || r.receipt["outcome"]["reason"].string() != "run.deadline") return "status " + std::to_string(r.status) + " " + json::canonical(r.receipt["outcome"]) + r.err;
+  return took < soon(p) ? "gone by the deadline" : "took " + std::to_string(took) + " s";
 }
 
 std::string bomb(const Place& p) {
   if (!p.inside()) return p.tries({{"fork", "40"}}).answers[0];
   std::string mark = fresh_mark();
   double begin = test::now();
-  Ran r = p.command({"{attack}", "bomb", "30", mark}, 60);
+  Ran r = p.command({"{attack}", "bomb", "60", mark}, 60);
   double took = test::now() - begin;
   if (!gone(mark)) return "lives";
   double spawn = test::now();
   p.world->host({"/bin/true"}, "/");
   spawn = test::now() - spawn;
-  if (r.status != 124 || r.receipt["outcome"]["reason"].string() != "run.deadline") return "status " + std::to_string(r.status) + " " + json::canonical(r.receipt["outcome"]);
-  if (took > 20) return "took " + std::to_string(took) + " s";
+  if (r.status != 124 || r.receipt["outcome"]["reason"].string() != "run.deadline") return "status " + std::to_string(r.status) + " " + json::canonical(r.receipt["outcome"]) + r.err;
+  if (took > soon(p)) return "took " + std::to_string(took) + " s";
   return spawn < 5 ? "ended by the deadline" : "the host is slow: " + std::to_string(spawn) + " s";
 }
 

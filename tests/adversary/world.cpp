@@ -141,7 +141,7 @@ World::World(Target target) : target_(std::move(target)), uid_(target_.uid) {
   listen_tcp(AF_INET6, "port6");
   for (size_t at; (at = profiles.find("@SYSTEM@")) != std::string::npos;) profiles.replace(at, 8, one_of(system, ", "));
   // A guest is slow, and a deadline is to end what runs, not what is being started.
-  profiles.replace(profiles.find("@WALL@"), 6, target_.tier == "supervised" ? "6s" : "2s");
+  profiles.replace(profiles.find("@WALL@"), 6, target_.tier == "supervised" ? "9s" : "2s");
   profiles.replace(profiles.find("@PORT@"), 6, names_["port"]);
   write(repo() + "/.h5i/env.yaml", profiles);
   write(repo() + "/README", "read me\n");

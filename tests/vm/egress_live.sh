@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
-# In the guest, as its user: what a running box may reach is changed from the host, and told before and after.
+# In the guest, as its user or as root: what a running box may reach is changed from the host, and told before and after.
+#   egress_live.sh [short]      short: what may differ by who runs it
 set -u
+short=${1-}
+boxes=(live)
+[[ $short == short ]] || boxes+=(shut plain)
 h5i=/h5i/out/bin/h5i
 failures=0
 fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
@@ -35,7 +39,7 @@ sys.exit("nothing came")
 PY
 git add -A && git commit -qm one
 
-for box in live shut plain; do "$h5i" box create --name "$box" --profile "$box" >out 2>err || { cat out err; fail "create $box"; }; done
+for box in "${boxes[@]}"; do "$h5i" box create --name "$box" --profile "$box" >out 2>err || { cat out err; fail "create $box"; }; done
 refused() { # ID WORDS... : the verb is refused for this reason
   local id=$1
   shift
@@ -52,10 +56,12 @@ seen 1
 [[ $(cat out) == "api.test:443  203.0.113.10" ]] || { cat out; fail "what list says"; }
 # What no box may reach is not added, and a rule that is not there is not removed; nothing of a list is done when one of it cannot be.
 refused policy.egress-rule add live 169.254.169.254
-refused policy.egress-unresolved add live mirror.test:8443 rebind.test
-refused policy.egress-unenforceable add live "*.corp.test"
-refused policy.egress-unresolved add live six.test
-refused not-found remove live mirror.test
+if [[ $short != short ]]; then
+  refused policy.egress-unresolved add live mirror.test:8443 rebind.test
+  refused policy.egress-unenforceable add live "*.corp.test"
+  refused policy.egress-unresolved add live six.test
+  refused not-found remove live mirror.test
+fi
 mkdir -p "$HOME/.config/h5i" && printf 'net:\n  egress: [api.test, "mirror.test:8443"]\n' >"$HOME/.config/h5i/host.yaml"
 refused policy.above-ceiling add live mirror.test
 "$h5i" box egress add live mirror.test:8443 --json >added.json 2>err || { cat added.json err; fail "add"; }
@@ -93,7 +99,7 @@ for to in "tcp 203.0.113.11:443" "tcp 203.0.113.10:443"; do grep -qF "refused: $
 
 # A box that was shut stays shut, one without packet rules has none, and from inside a box nothing is changed.
 rm "$HOME/.config/h5i/host.yaml"
-for box in shut plain; do
+for box in "${boxes[@]:1}"; do
   "$h5i" box run "$box" -- sh -c 'echo on; sleep 60' >told 2>err-run &
   run=$!
   seen 1
@@ -101,6 +107,6 @@ for box in shut plain; do
   "$h5i" box stop "$box" --grace 0 >/dev/null 2>&1
   wait "$run"
 done
-for box in live shut plain; do [[ ! -e $(echo .git/h5i/boxes/human/"$box")/control ]] || fail "$box: a socket is left"; done
+for box in "${boxes[@]}"; do [[ ! -e $(echo .git/h5i/boxes/human/"$box")/control ]] || fail "$box: a socket is left"; done
 [[ $failures -eq 0 ]] && echo egress-live-ok
 [[ $failures -eq 0 ]]
