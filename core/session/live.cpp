@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kSchema = "h5i.live/1";
 constexpr uint64_t kLimit = 1u << 20;
-constexpr size_t kMostProcesses = 4096;
+constexpr size_t kMostProcesses = 4096, kMostPlaceholders = 4096;
 
 Error damaged(const BoxPaths& paths, std::string why) {
   return make_error(Errc::CORRUPT, "the record of what runs in the box cannot be read", printable(paths.live()) + ": " + why);
@@ -78,6 +78,11 @@ Result<std::optional<Live>> read_live(const BoxPaths& paths) {
     if (pid <= 1 || pid > 0x7fffffff || start <= 0) return damaged(paths, "a process id or start time is not one");
     live.processes.push_back({p["role"].string(), static_cast<pid_t>(pid), static_cast<uint64_t>(start)});
   }
+  if ((*v)["placeholders"].array().size() > kMostPlaceholders) return damaged(paths, "too many placeholders");
+  for (const Json& name : (*v)["placeholders"].array()) {
+    if (!name.string().starts_with('/')) return damaged(paths, "a placeholder is no absolute name");
+    live.placeholders.push_back(name.string());
+  }
   return std::optional<Live>(std::move(live));
 }
 
@@ -87,6 +92,11 @@ Result<void> write_live(const BoxPaths& paths, const Live& live) {
     processes.push(json::Object{{"role", p.role}, {"pid", static_cast<int64_t>(p.pid)}, {"start", p.start}});
   Json v = json::Object{{"schema", kSchema},   {"session", live.session.value}, {"verb", live.verb}, {"started", live.started},
                         {"boot", live.boot},   {"tier", live.tier},             {"processes", processes}};
+  if (!live.placeholders.empty()) {
+    Json names = json::Array{};
+    for (const std::string& name : live.placeholders) names.push(name);
+    v["placeholders"] = std::move(names);
+  }
   UniqueFd dir = H5I_TRY(os::open_directory(paths.dir));
   const char* temporary = kNewLive;  // one name: the lock makes us the only writer, and the sweep knows it
   UniqueFd fd = H5I_TRY(os::open_beneath(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC, 0600));

@@ -28,6 +28,30 @@ std::vector<std::string> names_to_be_made(const Json& plan, const std::string& w
   return out;
 }
 
+std::vector<std::string> names_to_be_made_outside(const Json& plan, const std::string& work) {
+  std::vector<std::string> out;
+  for (const Json& mount : plan["mounts"].array()) {
+    const std::string& folder = mount["source"].string();
+    const auto& flags = mount["flags"].array();
+    bool written = std::none_of(flags.begin(), flags.end(), [](const Json& f) { return f.string() == "ro"; });
+    if (mount["kind"].string() != "bind" || mount["target"].string() != folder || !written || (folder + "/").starts_with(work + "/")) continue;
+    for (const std::string& name : names_to_be_made(plan, folder)) out.push_back(folder + "/" + name);
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+std::vector<std::string> remove_placeholders_outside(const std::vector<std::string>& names) {
+  if (names.empty()) return {};
+  auto root = os::open_directory("/");
+  if (!root) return {};
+  std::vector<std::string> below, removed;
+  for (const std::string& name : names) below.push_back(name.substr(1));
+  for (const std::string& name : remove_placeholders(*root, below)) removed.push_back("/" + name);
+  return removed;
+}
+
 std::vector<std::string> remove_placeholders(const UniqueFd& work, const std::vector<std::string>& names) {
   std::vector<std::string> deepest_first = names, removed;
   std::sort(deepest_first.begin(), deepest_first.end(),

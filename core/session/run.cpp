@@ -111,8 +111,19 @@ class Run {
                                              {"evidence", printable(e.evidence)},
                                              {"exit_status", exit_status_of(e)}});
     (void)log_->flush();
+    if (!absent_.empty() || !absent_outside_.empty()) {
+      host_->shutdown();  // whoever would make them is gone
+      remove_litter();
+    }
     if (live_written_) (void)clear_live(box_.paths);
     return e;
+  }
+
+  // The tier removes its placeholders, unless it was killed, or given up.
+  void remove_litter() {
+    if (absent_.empty() && absent_outside_.empty()) return;
+    if (auto work = os::open_directory(box_.paths.work())) (void)remove_placeholders(*work, absent_);
+    (void)remove_placeholders_outside(absent_outside_);
   }
 
   // ---- before anything runs ----
@@ -276,10 +287,13 @@ class Run {
   // Before anything makes them: a run that is killed must leave nothing in the work tree that nobody knows of.
   Result<void> record_placeholders() {
     bool more = false;
-    for (std::string& name : names_to_be_made(plan_, box_.paths.work())) {
+    absent_ = names_to_be_made(plan_, box_.paths.work());
+    absent_outside_ = names_to_be_made_outside(plan_, box_.paths.work());
+    if (!absent_outside_.empty()) H5I_TRY(write_live_record());
+    for (const std::string& name : absent_) {
       auto& known = manifest_.placeholders;
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-      known.push_back(std::move(name));
+      known.push_back(name);
       more = true;
     }
     return more ? save_manifest(box_.paths, manifest_) : Result<void>();
@@ -364,6 +378,7 @@ class Run {
     add("spawner", ready ? os::parent_of(ready->init_pid) : host_->spawner_pid());
     if (ready && ready->has_init) add("init", ready->init_pid);
     if (ready) add("workload", ready->workload);
+    live.placeholders = absent_outside_;
     live_written_ = true;
     return write_live(box_.paths, live);
   }
@@ -689,6 +704,7 @@ class Run {
 
   // What the box is after a run; written only when it changed, because the write is flushed to disk.
   Result<void> settle() {
+    remove_litter();
     H5I_TRY(clear_live(box_.paths));
     live_written_ = false;
     if (manifest_.state == BoxState::IDLE) return {};
@@ -728,6 +744,7 @@ class Run {
   std::optional<BoxLock> lock_;
   Manifest manifest_;
   Json policy_, request_, probe_, plan_;
+  std::vector<std::string> absent_, absent_outside_;  // names that stand there for the time of the run
   std::optional<EgressLive> egress_live_;
   EgressNow egress_{Json(), Json(json::Array{}), Json(json::Array{})};
   ProcessFacts self_;

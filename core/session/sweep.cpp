@@ -182,6 +182,7 @@ Result<std::optional<Swept>> sweep_box(const BoxEntry& box, const TierCleanup& c
   swept.removed = remove_stale_files(dir);
   if (auto work = os::open_directory(box.paths.work()))
     for (const std::string& name : remove_placeholders(*work, manifest.placeholders)) swept.removed.push_back("work/" + name);
+  for (std::string& name : remove_placeholders_outside(live.placeholders)) swept.removed.push_back(std::move(name));
   for (std::string& name : remove_proof_files(box.paths)) swept.removed.push_back(std::move(name));
   H5I_TRY(record(box, live, swept));
   if (manifest.state == BoxState::RUNNING) {

@@ -31,6 +31,7 @@ struct MadeBox {
   std::string capture = "all";
   std::vector<std::string> tools;  // empty: any
   int cpu = 0;                   // seconds; 0: no limit
+  std::vector<std::string> write, deny;  // besides the work tree
 };
 
 class RunWorld {
@@ -53,6 +54,8 @@ class RunWorld {
 
   session::BoxPaths box(const MadeBox& b) const {
     bool confined = b.tier != "workspace";
+    std::vector<std::string> written = b.write;
+    if (confined) written.insert(written.begin(), "$WORK");
     auto words = [](std::vector<std::string> list) {
       Json out = json::Array{};
       for (std::string& w : list) out.push(std::move(w));
@@ -61,8 +64,8 @@ class RunWorld {
     Json profile = json::Object{
         {"name", confined ? "default" : "workspace"},
         {"fs", json::Object{{"read", words(confined ? std::vector<std::string>{"/usr", "/bin", "/lib", "/lib64", "/etc"} : std::vector<std::string>{})},
-                            {"write", words(confined ? std::vector<std::string>{"$WORK"} : std::vector<std::string>{})},
-                            {"deny", json::Array{}},
+                            {"write", words(written)},
+                            {"deny", words(b.deny)},
                             {"private", json::Object{}},
                             {"optional", words({"/bin", "/lib", "/lib64"})}}},
         {"net", json::Object{{"mode", confined ? "deny" : "host"}, {"unix", !confined}}},

@@ -83,6 +83,31 @@ TEST_CASE("h5i-host killed in the middle of a run: the run ends with 125, a rece
   });
 }
 
+TEST_CASE("what stood there for a denial is gone after h5i-host or all of ours was killed, in the work tree and outside") {
+  for (uid_t uid : users()) {
+    RunWorld w(uid);
+    const std::string open = w / "home/open", late = open + "/late/name";
+    std::filesystem::create_directory(open);
+    give(open, uid);
+    session::BoxPaths paths = w.box({.write = {open}, .deny = {late, "$WORK/a/key"}});
+    for (bool all : {false, true}) {
+      CAPTURE(uid, all);
+      std::string mark = "4726" + std::to_string(getpid());
+      Running r = begin(w, paths, mark);
+      // The control: while it runs, both are there.
+      CHECK(std::filesystem::exists(late));
+      CHECK(std::filesystem::exists(paths.work() + "/a/key"));
+      for (pid_t pid : all ? std::vector<pid_t>{r.core, r.host, r.spawner} : std::vector<pid_t>{r.host}) kill(pid, SIGKILL);
+      CHECK(wait_for(r.core, 20) == (all ? 1000 + SIGKILL : 125));
+      CHECK(soon([&] { return gone(mark); }, 10));
+      if (all) CHECK(run(w.h5i({"box", "ls"})).status == 0);
+      CHECK(std::filesystem::is_empty(open));
+      CHECK_FALSE(std::filesystem::exists(paths.work() + "/a"));
+    }
+    usable_again(w, paths);
+  }
+}
+
 TEST_CASE("the spawner killed in the middle of a run: the run ends with 125 and no survivor") {
   with_box([](RunWorld& w, const session::BoxPaths& paths, bool) {
     std::string mark = "4723" + std::to_string(getpid());

@@ -25,6 +25,27 @@ TEST_CASE("names that a plan masks and that are not there are found, with their 
   CHECK(names_to_be_made(plan, s / "work") == std::vector<std::string>{"a/b", "a/b/key"});
 }
 
+TEST_CASE("names outside the work tree are those below what is granted for writing where it is", "[session]") {
+  Scratch s;
+  for (const char* d : {"work/own", "open", "read", "far"}) std::filesystem::create_directories(s / d);
+  write_file(s / "open/there", "");
+  Json plan = plan_with({{"mask", s / "work/key"}, {"mask", s / "work/own/key"}, {"mask", s / "open/late/name"}, {"mask", s / "open/there"}, {"mask", s / "read/late"},
+                         {"mask", s / "far/late"}, {"mask", s / "none/late"}});
+  auto grant = [&](const std::string& source, const std::string& target, const char* flag) {
+    plan["mounts"].push(json::Object{{"kind", "bind"}, {"source", source}, {"target", target}, {"flags", json::Array{flag}}});
+  };
+  grant(s / "work", s / "work", "nosuid");
+  grant(s / "work/own", s / "work/own", "nosuid");
+  grant(s / "open", s / "open", "nosuid");
+  grant(s / "read", s / "read", "ro");
+  grant(s / "open", s / "far", "nosuid");
+  auto names = names_to_be_made_outside(plan, s / "work");
+  CHECK(names == std::vector<std::string>{s / "open/late", s / "open/late/name"});
+  write_file(s / "open/late/name", "");
+  CHECK(remove_placeholders_outside(names) == std::vector<std::string>{s / "open/late/name", s / "open/late"});
+  CHECK(std::filesystem::exists(s / "open/there"));
+}
+
 TEST_CASE("placeholders are removed while they are empty, never through a link", "[session]") {
   Scratch s;
   write_file(s / "work/a/b/key", "");
