@@ -146,6 +146,15 @@ TEST_CASE("raw bytes are cut behind the first empty line and nowhere else") {
   CHECK(split_raw("").head.empty());
 }
 
+TEST_CASE("only who asks gets the length in raw bytes changed, and only that") {
+  auto fixed = [](std::string s) { return fix_content_length(&s) ? "refused" : s; };
+  CHECK(fixed("POST / HTTP/1.1\r\ncontent-LENGTH:\t 99 \r\nA: b\n\r\nbody") == "POST / HTTP/1.1\r\ncontent-LENGTH:\t 4 \r\nA: b\n\r\nbody");
+  CHECK(fixed("P\nContent-Length : 1\nContent-Length:\n\nContent-Length: 7\n") == "P\nContent-Length : 18\nContent-Length:18\n\nContent-Length: 7\n");
+  CHECK(fixed("Content-Length: 1 HTTP/1.1\r\n\r\nx") == "refused");
+  CHECK(fixed("POST / HTTP/1.1\r\nContent-Length: 1\r\n") == "refused");
+  CHECK(fixed("") == "refused");
+}
+
 TEST_CASE("what was written is read back and written the same again") {
   for (const char* kind : {"origin", "absolute", "connect", "options", "chunked", "own length", "1.0"}) {
     std::string k = kind;

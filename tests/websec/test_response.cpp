@@ -156,6 +156,10 @@ TEST_CASE("statuses and methods without a body") {
   noted(kOk + "Transfer-Encoding: chunked\r\n\r\n", "", "", asked(true));
   Read body = noted(kOk + "Content-Length: 5\r\n\r\nhello", "trailing-bytes@38", "", asked(true));
   CHECK(body.reuse == "trailing-bytes");
+  // Without a body a length frames nothing, but what would be odd elsewhere is odd here.
+  ambiguous(kOk + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", "te-and-cl@17", "", asked(true));
+  ambiguous(kOk + "Content-Length: 05\r\n\r\n", "cl-not-canonical@17", "", asked(true));
+  ambiguous(kOk + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n", "cl-repeated@36", "", asked(true));
   ResponseParser p(asked(true));
   StringSink sink;
   p.feed(kOk + "Content-Length: 5\r\n\r\n", sink);

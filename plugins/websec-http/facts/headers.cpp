@@ -210,6 +210,12 @@ class Headers {
         if (same(e, "unsafe-url")) says(Id::REFERRER_UNSAFE, f);
       });
     });
+    for (std::string_view name : {"content-type", "location", "access-control-allow-origin", "strict-transport-security", "content-disposition", "x-frame-options", "etag", "content-location"}) {
+      size_t n = 0;
+      each_of(answer_, name, [&](FieldView f) {
+        if (++n == 2) says(Id::HEADER_REPEATED, f, f.name);
+      });
+    }
     for (std::string_view name : {"server", "x-powered-by", "x-aspnet-version", "x-aspnetmvc-version", "x-generator", "via"})
       each_of(answer_, name, [&](FieldView f) {
         bool via = name == "via";  // has a protocol's version in front

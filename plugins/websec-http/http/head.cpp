@@ -68,6 +68,7 @@ void FieldBlock::read(std::string bytes, size_t from, uint64_t offset, size_t ma
   bytes_ = std::move(bytes);
   offset_ = offset;
   fields_.clear();
+  fields_.reserve(16);
   std::string_view all = bytes_;
   bool foldable = false;  // the line before was a header
   for (size_t at = from; at < all.size();) {

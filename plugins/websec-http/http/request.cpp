@@ -142,6 +142,29 @@ RawSplit split_raw(std::string_view bytes) {
   return out;
 }
 
+Refused fix_content_length(std::string* bytes) {
+  RawSplit split = split_raw(*bytes);
+  size_t head = split.head.size();
+  std::string length = std::to_string(split.body.size()), out;
+  bool any = false;
+  for (size_t at = 0; at < head;) {
+    size_t next = std::min(bytes->find('\n', at), head - 1) + 1;
+    std::string_view line = std::string_view(*bytes).substr(at, next - at);
+    size_t colon = line.find(':'), end = line.find_last_not_of(" \t\r\n") + 1;
+    if (at > 0 && colon != std::string_view::npos && syntax::same(syntax::trimmed(line.substr(0, colon)), "content-length")) {
+      size_t value = std::min(line.find_first_not_of(" \t", colon + 1), std::max(end, colon + 1));
+      out.append(line.substr(0, value)).append(length).append(line.substr(std::max(end, value)));
+      any = true;
+    } else {
+      out.append(line);
+    }
+    at = next;
+  }
+  if (!any || !split.whole_head) return Refusal{"no-length", "there is no Content-Length in a head that ends"};
+  bytes->replace(0, head, out);
+  return std::nullopt;
+}
+
 Refused read_request(std::string_view head, std::string_view body, std::string_view scheme, Request* out) {
   auto no = [](std::string what) { return Refusal{"not-structured", std::move(what) + "; it can only be replayed as exact bytes"}; };
   RawSplit split = split_raw(head);

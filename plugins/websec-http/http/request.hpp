@@ -44,6 +44,9 @@ struct RawSplit {
 };
 RawSplit split_raw(std::string_view bytes);
 
+// Every Content-Length in raw bytes set to what stands behind the head, and nothing else changed: only for who asks for it.
+Refused fix_content_length(std::string* bytes);
+
 // A recorded request back into a structure, for a replay with edits. Only what the writer could have written itself:
 // for everything else the exact bytes are the only true form. `scheme` is the connection's.
 Refused read_request(std::string_view head, std::string_view body, std::string_view scheme, Request* out);

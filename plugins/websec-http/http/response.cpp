@@ -172,25 +172,26 @@ void ResponseParser::frame() {
     if (tunnel) state_ = State::TUNNEL;
     return;
   }
+  auto te = fields.first("transfer-encoding"), cl = fields.first("content-length");
+  if (te && cl) oddities_.add(OddityId::TE_AND_CL, cl->offset, cl->value);
+  if (te && head_.minor == 0) oddities_.add(OddityId::TE_ON_10, te->offset, te->value);
   if (rules_.head || s == 304) {
-    // What a GET would have got: the length is news, not framing.
-    if (!fields.first("transfer-encoding")) {
-      Oddities aside(false);
-      std::swap(aside, oddities_);
-      bool known = read_lengths();
-      std::swap(aside, oddities_);
-      if (!known) length_.reset();
-    }
+    if (te || !cl) return;
+    // What a GET would have got: a length that nobody can read is odd here too, but stops only who is strict.
+    Oddities lengths(rules_.strict);
+    std::swap(lengths, oddities_);
+    if (!read_lengths()) length_.reset();
+    std::swap(lengths, oddities_);
+    for (const Oddity& o : lengths.list())
+      if (rules_.strict || oddity_weight(o.id) != OddityWeight::FATAL) oddities_.add(o.id, o.offset, o.detail);
     return;
   }
   state_ = State::BODY;
-  if (auto te = fields.first("transfer-encoding")) {
-    if (auto cl = fields.first("content-length")) oddities_.add(OddityId::TE_AND_CL, cl->offset, cl->value);
-    if (head_.minor == 0) oddities_.add(OddityId::TE_ON_10, te->offset, te->value);
+  if (te) {
     framing_ = read_codings() ? Framing::CHUNKED : Framing::CLOSE;
     return;
   }
-  if (!fields.first("content-length")) {
+  if (!cl) {
     framing_ = Framing::CLOSE;
     return;
   }
