@@ -145,6 +145,10 @@ TEST_CASE("a part of a multipart body changes and the others stay") {
   CHECK(post(type, body, {"multipart.a=x\r\n--b:1--"}) == "refused: multipart-boundary at 0");
   CHECK(post(type, body, {"multipart.a=--b:1"}) == "refused: multipart-boundary at 0");
   CHECK(post(type, body, {"-multipart.none"}) == "refused: nothing-to-remove at 0");
+  std::string part = "--b:1\r\nContent-Disposition: form-data; name=a\r\n", end = "\r\n--b:1--\r\n";
+  CHECK(post(type, part + end, {"multipart.a=x"}) == part + "\r\nx" + end);  // a part that ends with its headers
+  CHECK(post(type, "--b:1\r\n\r\nnameless" + end, {"multipart.=x"}) == "refused: edit");
+  CHECK(post(type, "--b:1\r\n\r\nnameless" + end, {"multipart.a=x"}) == "--b:1\r\n\r\nnameless\r\n" + part.substr(0, part.find("name=a")) + "name=\"a\"\r\n\r\nx" + end);
   for (std::string broken : {"x", "--b:1\r\n", "--b:1\r\n\r\nx", "--b:1x\r\n\r\n\r\n--b:1--"}) CHECK(post(type, broken, {"multipart.a=1"}) == "refused: not-multipart at 0");
   CHECK(post("text/plain", "x", {"multipart.a=1"}) == "refused: not-multipart at 0");
   CHECK(post("multipart/form-data", "x", {"multipart.a=1"}) == "refused: not-multipart at 0");

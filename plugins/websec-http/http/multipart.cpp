@@ -40,6 +40,7 @@ std::optional<std::string> parameter(std::string_view header, std::string_view n
 struct Part {
   size_t begin = 0;  // of its delimiter line
   size_t content = 0, end = 0;
+  bool bare = false;  // the empty line behind its headers is that of the next delimiter
   std::string name;
 };
 
@@ -61,7 +62,7 @@ std::optional<std::vector<Part>> parts_of(std::string_view body, std::string_vie
     size_t next = body.find("\r\n" + delimiter, line);
     size_t content = body.find("\r\n\r\n", line);
     if (next == std::string_view::npos || content == std::string_view::npos || content > next) return std::nullopt;
-    Part p{at, std::min(content + 4, next), next, {}};
+    Part p{at, std::min(content + 4, next), next, content + 4 > next, {}};
     for (size_t h = line + 2; h < content + 2;) {
       size_t end = body.find("\r\n", h);
       std::string_view header = body.substr(h, end - h);
@@ -120,7 +121,7 @@ Refused edit_multipart(std::string* body, std::string_view boundary, EditAct act
     if (p.name != name) continue;
     any = true;
     if (act == EditAct::SET && i == first) {
-      body->replace(p.content, p.end - p.content, value);
+      body->replace(p.content, p.end - p.content, (p.bare ? "\r\n" : "") + std::string(value));
     } else {
       body->erase(p.begin, p.end + 2 - p.begin);
     }
