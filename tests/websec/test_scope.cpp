@@ -124,6 +124,9 @@ TEST_CASE("a rule is refused when it could be read in two ways", "[scope]") {
   }
   CHECK(refused("allow a.test\n\ndeny b.test at loopback").starts_with("line 3: "));
   CHECK(!parse_rule("allow a.test/" + std::string(kMaxRule, 'a')));
+  std::string encoded = "allow a.test/";  // one byte here is nine of text
+  for (size_t i = 0; i < kMaxRule / 3; i++) encoded += '\xff';
+  CHECK(parse_rule(encoded).error().code == H5I_E_TOO_LARGE);
   std::string many;
   for (size_t i = 0; i <= kMaxRules; i++) many += "allow h" + std::to_string(i) + ".test\n";
   CHECK(Scope::parse(many).error().code == H5I_E_TOO_LARGE);

@@ -173,8 +173,9 @@ bool Rule::matches_path(const PathReadings& readings) const {
   return allow;
 }
 
-sdk::Result<Rule> parse_rule(std::string_view text) {
-  if (text.size() > kMaxRule) return sdk::failure(H5I_E_TOO_LARGE, "scope rule: longer than " + std::to_string(kMaxRule) + " bytes");
+namespace {
+
+sdk::Result<Rule> read_rule(std::string_view text) {
   Rule rule;
   if (text.starts_with("allow ")) text.remove_prefix(6);
   else if (text.starts_with("deny ")) rule.allow = false, text.remove_prefix(5);
@@ -236,6 +237,16 @@ sdk::Result<Rule> parse_rule(std::string_view text) {
   }
   std::sort(rule.places.begin(), rule.places.end(), [](const Place& a, const Place& b) { return a.text() < b.text(); });
   rule.places.erase(std::unique(rule.places.begin(), rule.places.end()), rule.places.end());
+  return rule;
+}
+
+}  // namespace
+
+sdk::Result<Rule> parse_rule(std::string_view text) {
+  sdk::Failure too_long = sdk::failure(H5I_E_TOO_LARGE, "scope rule: longer than " + std::to_string(kMaxRule) + " bytes");
+  if (text.size() > kMaxRule) return too_long;
+  Rule rule = H5I_SDK_TRY(read_rule(text));
+  if (rule.text().size() > kMaxRule) return too_long;  // percent-encoding made it so, and its text must read back
   return rule;
 }
 

@@ -21,7 +21,7 @@
 
 namespace h5i::websec {
 
-constexpr size_t kMaxRule = 2048;  // bytes of one rule
+constexpr size_t kMaxRule = 2048;  // bytes of one rule, as it is written and in canonical text
 constexpr size_t kMaxPlaces = 64;  // of one rule
 
 // The paths that one path may be: as it is sent, and as a server may read it that decodes before it looks (percent-encoding
