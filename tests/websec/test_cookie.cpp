@@ -107,7 +107,8 @@ TEST_CASE("a cookie whose domain became a public suffix is no longer sent, and t
 }
 
 TEST_CASE("a suffix list without a rule is none", "[cookie]") {
-  for (const char* bad : {"", "\n", "// com\n"}) CHECK(!SuffixList::from_bytes(bad));
+  for (const char* bad : {"", "\n", "// com\n", "com\nroot:x:0:0:root:/root:/bin/bash\n", "<html>\n", "com\n{}", "com_mon"}) CHECK(!SuffixList::from_bytes(bad));
+  CHECK(SuffixList::from_bytes("com // why\r\n\xe4\xb8\xad\xe5\x9b\xbd\n\n*.ck"));
   auto built_in = SuffixList::builtin();
   REQUIRE(built_in);
   CHECK(built_in->date().size() == 10);

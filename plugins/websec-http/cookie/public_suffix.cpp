@@ -3,6 +3,7 @@
 #include <libpsl.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -36,12 +37,31 @@ std::optional<std::string> own_date(std::string_view bytes) {
   return std::string(day);
 }
 
+constexpr std::string_view kCompiled = ".DAFSA@PSL_";
+
+// libpsl takes any text for rules. A file that is something else must not pass for a list, because it would know no suffix.
+size_t line_that_is_no_rule(std::string_view text) {
+  for (size_t number = 1; !text.empty(); number++) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.starts_with("//")) continue;
+    std::string_view rule = line.substr(0, line.find_first_of(" \t\r"));  // the rest of a line is not read
+    for (char c : rule) {
+      bool letter = static_cast<unsigned char>(c) >= 0x80 || (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+      if (!letter && (c == '\0' || std::string_view(".*!-").find(c) == std::string_view::npos)) return number;
+    }
+  }
+  return 0;
+}
+
 bool is_domain(std::string_view s) { return !s.empty() && s.front() != '.' && s.back() != '.' && s.find("..") == std::string_view::npos && s.find('\0') == std::string_view::npos; }
 
 }  // namespace
 
 sdk::Result<SuffixList> SuffixList::from_bytes(std::string_view bytes, std::string date) {
   SuffixList out;
+  if (!bytes.starts_with(kCompiled))
+    if (size_t line = line_that_is_no_rule(bytes)) return sdk::failure(H5I_E_INVALID, "public suffix list: line " + std::to_string(line) + " is no rule");
   if (!bytes.empty())
     if (FILE* stream = fmemopen(const_cast<char*>(bytes.data()), bytes.size(), "r")) {  // read only; libpsl takes nothing but a stream
       if (psl_ctx_t* loaded = psl_load_fp(stream)) out.list_ = std::shared_ptr<const void>(loaded, [](const void* p) { psl_free(static_cast<psl_ctx_t*>(const_cast<void*>(p))); });
