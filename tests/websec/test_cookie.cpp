@@ -29,12 +29,15 @@ std::string store(Jar& jar, const char* from, std::string_view line, const Reque
   return std::string(name(jar.store(url(from), line, who, suffixes(), now).reason));
 }
 
-std::string sent(Jar& jar, const char* to, const Requester& who = kSameSite, int64_t now = kNow) { return jar.select(url(to), who, suffixes(), now).header; }
+std::string sent(Jar& jar, const char* to, const Requester& who = kSameSite, int64_t now = kNow) {
+  return jar.select(url(to), who, suffixes(), now).header;
+}
 
 // "name: reason" of each cookie that was looked at.
 std::string why(Jar& jar, const char* to, const Requester& who = kSameSite, int64_t now = kNow, const SuffixList& list = suffixes()) {
   std::string out;
-  for (const CookieVerdict& v : jar.select(url(to), who, list, now).verdicts) out += (out.empty() ? "" : ", ") + v.cookie_name + ": " + std::string(name(v.reason));
+  for (const CookieVerdict& v : jar.select(url(to), who, list, now).verdicts)
+    out += (out.empty() ? "" : ", ") + v.cookie_name + ": " + std::string(name(v.reason));
   return out;
 }
 
@@ -59,7 +62,8 @@ TEST_CASE("a cookie for a public suffix is refused, and of the suffix itself hos
   CHECK(why(jar, "https://a.github.io/") == "a: host-only");
   CHECK(store(jar, "https://x.github.io/", "b=1; Domain=github.io") == "public-suffix");
   CHECK(store(jar, "https://x.github.io/", "b=1; Domain=x.github.io") == "stored");
-  for (const char* suffix : {"com", ".com", "COM", "co.uk", "uk", "foo.ck", "unlisted"}) CHECK(store(jar, "https://a.com/", std::string("c=1; Domain=") + suffix) == "public-suffix");
+  for (const char* suffix : {"com", ".com", "COM", "co.uk", "uk", "foo.ck", "unlisted"})
+    CHECK(store(jar, "https://a.com/", std::string("c=1; Domain=") + suffix) == "public-suffix");
   CHECK(store(jar, "https://a.www.ck/", "c=1; Domain=www.ck") == "stored");
   CHECK(store(jar, "https://a.foo.ck/", "c=1; Domain=foo.ck") == "public-suffix");
   CHECK(store(jar, "http://localhost/", "c=1; Domain=localhost") == "stored");
@@ -107,7 +111,8 @@ TEST_CASE("a cookie whose domain became a public suffix is no longer sent, and t
 }
 
 TEST_CASE("a suffix list without a rule is none", "[cookie]") {
-  for (const char* bad : {"", "\n", "// com\n", "com\nroot:x:0:0:root:/root:/bin/bash\n", "<html>\n", "com\n{}", "com_mon"}) CHECK(!SuffixList::from_bytes(bad));
+  for (const char* bad : {"", "\n", "// com\n", "com\nroot:x:0:0:root:/root:/bin/bash\n", "<html>\n", "com\n{}", "com_mon"})
+    CHECK(!SuffixList::from_bytes(bad));
   CHECK(SuffixList::from_bytes("com // why\r\n\xe4\xb8\xad\xe5\x9b\xbd\n\n*.ck"));
   auto built_in = SuffixList::builtin();
   REQUIRE(built_in);
@@ -127,7 +132,9 @@ TEST_CASE("the prefixes of a name hold, in any case of letters", "[cookie]") {
   CHECK(store(jar, s, "__SECURE-a=1") == "prefix-secure");
   CHECK(store(jar, s, "__Secure-a=1; Secure; Domain=example.com") == "stored");
   CHECK(store(jar, "http://www.example.com/", "__Secure-a=1; Secure") == "secure-from-plain");
-  for (const char* bad : {"__Host-a=1", "__Host-a=1; Secure", "__Host-a=1; Path=/", "__host-a=1; Secure; Path=/x", "__Host-a=1; Secure; Path=/; Domain=www.example.com", "__HOST-a=1; Secure; Path=/; Domain=example.com", "__Host-a=1; Secure; Path"})
+  for (const char* bad :
+       {"__Host-a=1", "__Host-a=1; Secure", "__Host-a=1; Path=/", "__host-a=1; Secure; Path=/x", "__Host-a=1; Secure; Path=/; Domain=www.example.com",
+        "__HOST-a=1; Secure; Path=/; Domain=example.com", "__Host-a=1; Secure; Path"})
     CHECK(store(jar, s, bad) == "prefix-host");
   CHECK(store(jar, s, "__Host-a=1; Secure; Path=/") == "stored");
   for (const char* bad : {"__Host-a=1", "=__Host-a=1", "=__secure-a=1", "__Secure-", "=__HOST-"}) {
@@ -195,7 +202,9 @@ TEST_CASE("domain and path are matched by whole labels and segments", "[cookie]"
   CHECK(sent(jar, "https://notexample.com/a/b") == "");
   CHECK(why(jar, "https://www.example.com/ab") == "d: other-path, h: other-path");
   CHECK(why(jar, "https://shop.example.com/a/b") == "d: sent, h: other-host");
-  for (const char* other : {"other.com", "ample.com", "a.www.example.com", "..example.com", "example.com.", "\"example.com\"", "www.example.com:443", "127.0.0.1"}) CHECK(store(jar, "https://www.example.com/", std::string("x=1; Domain=") + other) == "domain-mismatch");
+  for (const char* other :
+       {"other.com", "ample.com", "a.www.example.com", "..example.com", "example.com.", "\"example.com\"", "www.example.com:443", "127.0.0.1"})
+    CHECK(store(jar, "https://www.example.com/", std::string("x=1; Domain=") + other) == "domain-mismatch");
   CHECK(store(jar, "https://www.example.com/", "x=1; Domain=ex\xc3\xa4mple.com") == "domain-invalid");
   CHECK(store(jar, "http://10.0.0.1/", "x=1; Domain=0.0.1") == "domain-mismatch");
   CHECK(store(jar, "http://10.0.0.1/", "x=1; Domain=10.0.0.1") == "stored");
@@ -289,7 +298,9 @@ TEST_CASE("no reason holds a value", "[cookie]") {
   CHECK(store(jar, "https://a.com/", "a=hunter2; Path=/x") == "stored");
   Selection s = jar.select(url("https://a.com/"), kSameSite, suffixes(), kNow);
   REQUIRE(s.verdicts.size() == 1);
-  for (const std::string& text : {s.verdicts[0].cookie_name, s.verdicts[0].domain, s.verdicts[0].path, std::string(words(s.verdicts[0].reason)), s.header}) CHECK(text.find("hunter2") == std::string::npos);
+  for (const std::string& text :
+       {s.verdicts[0].cookie_name, s.verdicts[0].domain, s.verdicts[0].path, std::string(words(s.verdicts[0].reason)), s.header})
+    CHECK(text.find("hunter2") == std::string::npos);
   for (const char* bad : {"b=hunter2\x01", "hunter2", "b=hunter2; Domain=com"}) {
     auto r = jar.store(url("https://a.com/"), bad, kSameSite, suffixes(), kNow);
     CHECK(!r.stored());
@@ -304,7 +315,8 @@ TEST_CASE("dates are read as cookies write them", "[cookie]") {
     auto date = parse_cookie_date(text);
     return date ? imf_fixdate(*date) : std::string("none");
   };
-  for (const char* same : {"Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "1994 nov 6 8:49:37", "08:49:37 6 November 94 and more", "6x Nov 94 8:49:37pm"}) {
+  for (const char* same : {"Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "1994 nov 6 8:49:37",
+                           "08:49:37 6 November 94 and more", "6x Nov 94 8:49:37pm"}) {
     INFO(same);
     CHECK(read(same) == "Sun, 06 Nov 1994 08:49:37 GMT");
   }
@@ -313,7 +325,8 @@ TEST_CASE("dates are read as cookies write them", "[cookie]") {
   CHECK(read("1 Jan 70 0:0:0") == "Thu, 01 Jan 1970 00:00:00 GMT");
   CHECK(read("29 Feb 2024 0:0:0") == "Thu, 29 Feb 2024 00:00:00 GMT");
   CHECK(read("1 Jan 1601 0:0:0") == "Mon, 01 Jan 1601 00:00:00 GMT");
-  for (const char* bad : {"", "6 Nov 1994", "Nov 1994 8:49:37", "6 1994 8:49:37", "6 Nov 8:49:37", "32 Jan 2000 0:0:0", "0 Jan 2000 0:0:0", "29 Feb 2023 0:0:0", "1 Jan 1600 0:0:0", "1 Jan 2000 24:0:0", "1 Jan 2000 0:60:0", "1 Jan 2000 0:0:60", "1 Jan 20000 0:0:0",
+  for (const char* bad : {"", "6 Nov 1994", "Nov 1994 8:49:37", "6 1994 8:49:37", "6 Nov 8:49:37", "32 Jan 2000 0:0:0", "0 Jan 2000 0:0:0",
+                          "29 Feb 2023 0:0:0", "1 Jan 1600 0:0:0", "1 Jan 2000 24:0:0", "1 Jan 2000 0:60:0", "1 Jan 2000 0:0:60", "1 Jan 20000 0:0:0",
                           "1 Jan 2 0:0:0", "1 Jan 2000 000:0:0", "1 Jan 2000 0:0", "001 Jan 2000 0:0:0", "31 Apr 2000 0:0:0"}) {
     INFO(bad);
     CHECK(read(bad) == "none");

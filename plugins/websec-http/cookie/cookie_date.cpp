@@ -93,7 +93,8 @@ std::string imf_fixdate(int64_t seconds) {
   unsigned month = static_cast<unsigned>(date.month());
   char out[64];
   snprintf(out, sizeof out, "%s, %02u %c%s %04d %02d:%02d:%02d GMT", kDays[std::chrono::weekday(point).c_encoding()], static_cast<unsigned>(date.day()),
-           kMonths[month - 1][0] - 32, std::string(kMonths[month - 1].substr(1)).c_str(), static_cast<int>(date.year()), of_day / 3600, of_day / 60 % 60, of_day % 60);
+           kMonths[month - 1][0] - 32, std::string(kMonths[month - 1].substr(1)).c_str(), static_cast<int>(date.year()), of_day / 3600,
+           of_day / 60 % 60, of_day % 60);
   return out;
 }
 

@@ -153,7 +153,8 @@ StoreResult Jar::store(const Url& url, std::string_view line, const Requester& r
   if (!c.secure && !is_secure(url)) {
     // An attacker on the wire must not put his own in the place of one that only encrypted responses may set.
     for (const Cookie& old : cookies_)
-      if (old.secure && old.name == c.name && !is_expired(old, now) && (is_below(old.domain, c.domain) || is_below(c.domain, old.domain)) && path_matches(c.path, old.path))
+      if (old.secure && old.name == c.name && !is_expired(old, now) && (is_below(old.domain, c.domain) || is_below(c.domain, old.domain)) &&
+          path_matches(c.path, old.path))
         return refuse(CookieReason::OVERWRITES_SECURE);
   }
   if (c.same_site != SameSite::NONE && !requester.same_site && !requester.navigation) return refuse(CookieReason::CROSS_SITE);
@@ -181,20 +182,18 @@ StoreResult Jar::store(const Url& url, std::string_view line, const Requester& r
 // anything; each time what was not used for longest.
 size_t Jar::evict(const std::string& domain, int64_t now) {
   size_t before = cookies_.size();
-  if (before <= kMaxCookies && static_cast<size_t>(std::count_if(cookies_.begin(), cookies_.end(), [&](const Cookie& c) { return c.domain == domain; })) <= kMaxCookiesOfDomain) return 0;
+  auto of_domain = [&](const Cookie& c) { return c.domain == domain; };
+  auto too_many = [&] { return static_cast<size_t>(std::count_if(cookies_.begin(), cookies_.end(), of_domain)) > kMaxCookiesOfDomain; };
+  if (before <= kMaxCookies && !too_many()) return 0;
   std::erase_if(cookies_, [&](const Cookie& c) { return is_expired(c, now); });
-  auto remove_one = [&](auto candidate) {
+  auto sooner = [](const Cookie& a, const Cookie& b) { return std::tuple(a.used, a.order) < std::tuple(b.used, b.order); };
+  while (too_many()) {
     auto worst = cookies_.end();
     for (auto it = cookies_.begin(); it != cookies_.end(); ++it)
-      if (candidate(*it) && (worst == cookies_.end() || std::tuple(it->secure, it->used, it->order) < std::tuple(worst->secure, worst->used, worst->order))) worst = it;
+      if (of_domain(*it) && (worst == cookies_.end() || it->secure < worst->secure || (it->secure == worst->secure && sooner(*it, *worst)))) worst = it;
     cookies_.erase(worst);
-  };
-  auto of_domain = [&](const Cookie& c) { return c.domain == domain; };
-  while (static_cast<size_t>(std::count_if(cookies_.begin(), cookies_.end(), of_domain)) > kMaxCookiesOfDomain) remove_one(of_domain);
-  while (cookies_.size() > kMaxCookies) {
-    auto oldest = std::min_element(cookies_.begin(), cookies_.end(), [](const Cookie& a, const Cookie& b) { return std::tuple(a.used, a.order) < std::tuple(b.used, b.order); });
-    cookies_.erase(oldest);
   }
+  while (cookies_.size() > kMaxCookies) cookies_.erase(std::min_element(cookies_.begin(), cookies_.end(), sooner));
   return before - cookies_.size();
 }
 

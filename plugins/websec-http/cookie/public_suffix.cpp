@@ -54,7 +54,12 @@ size_t line_that_is_no_rule(std::string_view text) {
   return 0;
 }
 
-bool is_domain(std::string_view s) { return !s.empty() && s.front() != '.' && s.back() != '.' && s.find("..") == std::string_view::npos && s.find('\0') == std::string_view::npos; }
+bool is_domain(std::string_view s) {
+  constexpr size_t kNone = std::string_view::npos;
+  return !s.empty() && s.front() != '.' && s.back() != '.' && s.find("..") == kNone && s.find('\0') == kNone;
+}
+
+void free_list(const void* list) { psl_free(static_cast<psl_ctx_t*>(const_cast<void*>(list))); }
 
 }  // namespace
 
@@ -64,7 +69,7 @@ sdk::Result<SuffixList> SuffixList::from_bytes(std::string_view bytes, std::stri
     if (size_t line = line_that_is_no_rule(bytes)) return sdk::failure(H5I_E_INVALID, "public suffix list: line " + std::to_string(line) + " is no rule");
   if (!bytes.empty())
     if (FILE* stream = fmemopen(const_cast<char*>(bytes.data()), bytes.size(), "r")) {  // read only; libpsl takes nothing but a stream
-      if (psl_ctx_t* loaded = psl_load_fp(stream)) out.list_ = std::shared_ptr<const void>(loaded, [](const void* p) { psl_free(static_cast<psl_ctx_t*>(const_cast<void*>(p))); });
+      if (psl_ctx_t* loaded = psl_load_fp(stream)) out.list_ = std::shared_ptr<const void>(loaded, free_list);
       fclose(stream);
     }
   // A compiled list does not count its rules; that it knows a suffix of two labels shows that it has some.

@@ -12,7 +12,8 @@ constexpr int64_t kUsualLifetime = 5, kMaxLifetimeOfPreflight = 7200;  // second
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_alnum(char c) { return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'); }
 bool is_token(std::string_view s) {
-  return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return is_alnum(c) || (c && std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos); });
+  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
+  return !s.empty() && std::all_of(s.begin(), s.end(), [&](char c) { return is_alnum(c) || kMarks.find(c) != std::string_view::npos; });
 }
 
 std::string lower(std::string_view s) {
@@ -104,7 +105,7 @@ bool is_safelisted_field(const Field& field) {
   std::string_view value = field.value;
   if (name == "accept") return std::none_of(value.begin(), value.end(), is_unsafe_byte);
   if (name == "accept-language" || name == "content-language")
-    return std::all_of(value.begin(), value.end(), [](char c) { return is_alnum(c) || (c && std::string_view(" *,-.;=").find(c) != std::string_view::npos); });
+    return std::all_of(value.begin(), value.end(), [](char c) { return is_alnum(c) || std::string_view(" *,-.;=").find(c) != std::string_view::npos; });
   if (name == "content-type") {
     if (std::any_of(value.begin(), value.end(), is_unsafe_byte)) return false;
     std::string type = essence(value);
@@ -155,7 +156,8 @@ CorsVerdict check_preflight(const DocumentRequest& request, int status, const Fi
   if (!methods) return refuse("Access-Control-Allow-Methods is no list of methods");
   if (!names) return refuse("Access-Control-Allow-Headers is no list of names");
   auto any = [&](const std::vector<std::string>& list) { return !request.credentials && has(list, "*"); };
-  if (!is_safelisted_method(request.method) && !has(*methods, request.method) && !any(*methods)) return refuse("Access-Control-Allow-Methods is without " + std::string(request.method));
+  if (!is_safelisted_method(request.method) && !has(*methods, request.method) && !any(*methods))
+    return refuse("Access-Control-Allow-Methods is without " + std::string(request.method));
   for (std::string& name : *names) name = lower(name);
   for (const std::string& name : unsafe_names(request.fields))
     if (!has(*names, name) && (name == "authorization" || !any(*names))) return refuse("Access-Control-Allow-Headers is without " + name);
