@@ -29,7 +29,8 @@ std::string decode(std::string_view s, const std::vector<std::string>& codings, 
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
-  static const std::vector<std::string> kLists[] = {{"gzip"}, {"deflate"}, {"br"}, {"zstd"}, {"gzip", "gzip"}, {"deflate", "br"}, {"zstd", "gzip"}, {"x", "gzip"}};
+  static const std::vector<std::string> kLists[] = {{"gzip"}, {"deflate"}, {"br"}, {"zstd"},
+                                                    {"gzip", "gzip"}, {"deflate", "br"}, {"zstd", "gzip"}, {"x", "gzip"}};
   const auto& codings = kLists[data[0] % std::size(kLists)];
   std::string_view s(reinterpret_cast<const char*>(data) + 2, size - 2);
   bool whole_stopped = false, cut_stopped = false;

@@ -22,7 +22,8 @@ void harmless(const std::string& s, bool lines) {
     want((a >= 0x20 && a != 0x7f) || (lines && a == '\n'));
     want(!(a == 0xc2 && static_cast<unsigned char>(s[i + 1]) < 0xa0));
     want(!(a >= 0xf3 && a == 0xf3 && static_cast<unsigned char>(s[i + 1]) >= 0xa0) && a != 0xf4);
-    want(!(a == 0xe2 && static_cast<unsigned char>(s[i + 1]) == 0x80 && static_cast<unsigned char>(s[i + 2]) >= 0xa8 && static_cast<unsigned char>(s[i + 2]) <= 0xae));
+    auto third = [&] { return static_cast<unsigned char>(s[i + 2]); };
+    want(!(a == 0xe2 && static_cast<unsigned char>(s[i + 1]) == 0x80 && third() >= 0xa8 && third() <= 0xae));
     i += static_cast<size_t>(n);
   }
 }

@@ -192,7 +192,8 @@ void marks(std::string_view body, PassiveFacts* out) {
     for (size_t at = body.find(prefix); at != std::string_view::npos; at = body.find(prefix, at + 4)) {
       size_t end = at + 4;
       while (end < body.size() && end - at <= 20 && (syntax::is(body[end], syntax::kDigit) || (body[end] >= 'A' && body[end] <= 'Z'))) end++;
-      if (end - at == 20 && (at == 0 || !word(body[at - 1])) && (end == body.size() || !word(body[end]))) out->add(Id::LEAK_CLOUD_KEY, FactPlace::BODY, at, prefix);
+      bool alone = (at == 0 || !word(body[at - 1])) && (end == body.size() || !word(body[end]));
+      if (end - at == 20 && alone) out->add(Id::LEAK_CLOUD_KEY, FactPlace::BODY, at, prefix);
     }
   // Three parts of base64url with dots, the first two JSON objects: {" is eyJ.
   for (size_t at = body.find("eyJ"); at != std::string_view::npos;) {

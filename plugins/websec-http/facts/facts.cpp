@@ -52,7 +52,8 @@ void facts_of_addresses(std::string_view text, FactPlace place, uint64_t offset,
       if (n < 3) at++;
     }
     bool whole = n == 4 && !(joins(at) && (text[at] != '.' || joins(at + 1)));
-    bool inner = part[0] == 10 || part[0] == 127 || (part[0] == 172 && part[1] >= 16 && part[1] <= 31) || (part[0] == 192 && part[1] == 168) || (part[0] == 169 && part[1] == 254);
+    bool inner = part[0] == 10 || part[0] == 127 || (part[0] == 172 && part[1] >= 16 && part[1] <= 31) ||
+                 (part[0] == 192 && part[1] == 168) || (part[0] == 169 && part[1] == 254);
     if (whole && inner) out->add(PassiveId::LEAK_ADDRESS, place, offset + i, text.substr(i, at - i));
     while (joins(i)) i++;
   }

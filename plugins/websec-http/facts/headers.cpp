@@ -12,6 +12,11 @@ using syntax::same;
 using syntax::trimmed;
 
 constexpr uint64_t kShortHsts = 180 * 24 * 3600;
+constexpr std::string_view kSecretNames[] = {"token", "access_token", "id_token", "api_key", "apikey",    "key", "secret", "client_secret", "password",
+                                             "passwd", "pwd",         "session",  "sessionid", "sid", "jwt",  "auth",   "signature"};
+// Of these a response has one, and readers differ in which of two counts.
+constexpr std::string_view kOnce[] = {"content-type",        "location",        "access-control-allow-origin", "strict-transport-security",
+                                      "content-disposition", "x-frame-options", "etag",                        "content-location"};
 
 template <class F>
 void each_of(const FieldBlock& fields, std::string_view name, F each) {
@@ -69,7 +74,7 @@ class Headers {
     for (size_t at = mark + 1; at < end;) {
       size_t next = std::min(line.find('&', at), end);
       std::string_view name = before(line.substr(at, next - at), '=');
-      for (std::string_view secret : {"token", "access_token", "id_token", "api_key", "apikey", "key", "secret", "client_secret", "password", "passwd", "pwd", "session", "sessionid", "sid", "jwt", "auth", "signature"})
+      for (std::string_view secret : kSecretNames)
         if (same(name, secret) && next > at + name.size() + 1) asked(Id::SECRET_IN_URL, at, name);
       at = next + 1;
     }
@@ -144,7 +149,8 @@ class Headers {
       syntax::each_element(f.value, [&](std::string_view p) {
         if (p.empty()) return;
         Weak w = weakness(p, &frames_);
-        all = {all.no_script && w.no_script, all.inside && w.inside, all.eval && w.eval, all.wildcard && w.wildcard, all.no_object && w.no_object, all.no_base && w.no_base};
+        all = {all.no_script && w.no_script, all.inside && w.inside,       all.eval && w.eval,
+               all.wildcard && w.wildcard,   all.no_object && w.no_object, all.no_base && w.no_base};
       });
     });
     if (!first) {
@@ -193,7 +199,8 @@ class Headers {
     if (other && origin && origin->value == allowed->value) says(Id::CORS_REFLECTED, *allowed, allowed->value);
     if (other && with) says(Id::CORS_CREDENTIALS, *credentials, allowed->value);
     bool varies = false;
-    each_of(answer_, "vary", [&](FieldView f) { syntax::each_element(f.value, [&](std::string_view e) { varies = varies || e == "*" || same(e, "origin"); }); });
+    auto names_origin = [&](std::string_view e) { varies = varies || e == "*" || same(e, "origin"); };
+    each_of(answer_, "vary", [&](FieldView f) { syntax::each_element(f.value, names_origin); });
     if (other && !varies) says(Id::CORS_NO_VARY, *allowed, allowed->value);
   }
 
@@ -210,7 +217,7 @@ class Headers {
         if (same(e, "unsafe-url")) says(Id::REFERRER_UNSAFE, f);
       });
     });
-    for (std::string_view name : {"content-type", "location", "access-control-allow-origin", "strict-transport-security", "content-disposition", "x-frame-options", "etag", "content-location"}) {
+    for (std::string_view name : kOnce) {
       size_t n = 0;
       each_of(answer_, name, [&](FieldView f) {
         if (++n == 2) says(Id::HEADER_REPEATED, f, f.name);

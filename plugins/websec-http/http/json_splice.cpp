@@ -119,7 +119,8 @@ Refused parse_json_path(std::string_view path, std::vector<JsonStep>* out) {
     } else if (path[at] == '[') {
       size_t end = std::min(path.find(']', at), path.size());
       std::string_view digits = path.substr(at + 1, end - at - 1);
-      if (end == path.size() || digits.empty() || digits.size() > 9 || !syntax::all(digits, syntax::kDigit)) return no_path("an index in the path is no number");
+      if (end == path.size() || digits.empty() || digits.size() > 9 || !syntax::all(digits, syntax::kDigit))
+        return no_path("an index in the path is no number");
       size_t n = 0;
       for (char c : digits) n = n * 10 + static_cast<size_t>(c - '0');
       out->emplace_back(n);
