@@ -91,7 +91,7 @@ sdk::Result<Place> parse_place(std::string_view text) {
 
 PathReadings::PathReadings(std::string_view path) {
   all.push_back(upper_escapes(path));
-  // Some servers decode what was decoded; nobody does so more than twice.
+  // Some servers decode again what was decoded; three rounds are more than any of them makes.
   std::string decoded(path);
   for (int round = 0; round < 3; round++) {
     std::string next = percent_decode(decoded);

@@ -25,7 +25,7 @@ constexpr size_t kMaxRule = 2048;  // bytes of one rule, as it is written and in
 constexpr size_t kMaxPlaces = 64;  // of one rule
 
 // The paths that one path may be: as it is sent, and as a server may read it that decodes before it looks (percent-encoding
-// decoded, "//" one slash, "." and ".." walked, what follows ";" in a segment dropped).
+// decoded, "//" one slash, "." and ".." walked, what follows ";" in a segment dropped). Letters keep their case; docs/adr/0046.
 struct PathReadings {
   explicit PathReadings(std::string_view path);
   std::vector<std::string> all;
