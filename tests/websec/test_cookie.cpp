@@ -99,10 +99,12 @@ TEST_CASE("a cookie whose domain became a public suffix is no longer sent, and t
   Jar jar;
   CHECK(store(jar, "https://a.hosting.com/", "a=1; Domain=hosting.com") == "stored");
   CHECK(store(jar, "https://a.hosting.com/", "b=1") == "stored");
-  CHECK(sent(jar, "https://a.hosting.com/") == "a=1; b=1");
+  CHECK(store(jar, "https://a.hosting.com/", "c=1; Domain=a.hosting.com") == "stored");
+  CHECK(store(jar, "https://a.hosting.com/", "d=1; Domain=hosting.com") == "stored");
+  CHECK(sent(jar, "https://a.hosting.com/") == "a=1; b=1; c=1; d=1");
   auto newer = SuffixList::from_bytes("com\nhosting.com\n", "2026-01-01");
   REQUIRE(newer);
-  CHECK(why(jar, "https://a.hosting.com/", kSameSite, kNow, *newer) == "b: sent, a: public-suffix");
+  CHECK(why(jar, "https://a.hosting.com/", kSameSite, kNow, *newer) == "b: sent, c: sent, a: public-suffix, d: public-suffix");
   CHECK(newer->date() == "2026-01-01");
   CHECK(newer->digest() != suffixes().digest());
   CHECK(suffixes().date() == "2024-05-01");

@@ -202,12 +202,22 @@ Selection Jar::select(const Url& url, const Requester& requester, const SuffixLi
   if (!url.host()) return out;
   const Host& host = *url.host();
   std::string site = list.registrable_domain(host.text).value_or(host.text);
+  // Most cookies of a host name one domain: the list is asked once for each that differs from the one before.
+  std::string_view asked;
+  bool asked_is_suffix = false;
+  auto is_suffix = [&](const std::string& domain) {
+    if (asked != domain) {
+      asked = domain;
+      asked_is_suffix = list.is_public_suffix(domain);
+    }
+    return asked_is_suffix;
+  };
   auto reason = [&](const Cookie& c) {
     if (c.host_only ? host.text != c.domain : !domain_matches(host, c.domain))
       return c.host_only && host.kind == Host::Kind::DOMAIN && is_below(host.text, c.domain) ? CookieReason::HOST_ONLY : CookieReason::OTHER_HOST;
     if (is_expired(c, now)) return CookieReason::EXPIRED;
     // The list may have changed since it was stored.
-    if (!c.host_only && host.kind == Host::Kind::DOMAIN && list.is_public_suffix(c.domain)) return CookieReason::PUBLIC_SUFFIX;
+    if (!c.host_only && host.kind == Host::Kind::DOMAIN && is_suffix(c.domain)) return CookieReason::PUBLIC_SUFFIX;
     if (!path_matches(url.path(), c.path)) return CookieReason::OTHER_PATH;
     if (c.secure && !is_secure(url)) return CookieReason::NOT_SECURE;
     if (c.same_site != SameSite::NONE && !requester.same_site) {
