@@ -5,6 +5,7 @@
 #include "h5i/abi.h"
 #include "h5i/host.h"
 #include "h5i/tier.h"
+#include "h5i/websec.h"
 #include "tests/support/catch.hpp"
 
 static_assert(sizeof(h5i_str) == 16 && offsetof(h5i_str, len) == 8);
@@ -32,6 +33,10 @@ static_assert(sizeof(h5i_outcome) == 48 && offsetof(h5i_outcome, code) == 8 && o
               offsetof(h5i_outcome, reserved) == 16);
 static_assert(sizeof(h5i_tier) == 48 && offsetof(h5i_tier, probe) == 8 && offsetof(h5i_tier, verify_exec) == 16 &&
               offsetof(h5i_tier, plan) == 24 && offsetof(h5i_tier, run) == 32 && offsetof(h5i_tier, cleanup) == 40);
+static_assert(sizeof(h5i_websec) == 40 && offsetof(h5i_websec, probe) == 8 && offsetof(h5i_websec, verify_exec) == 16 &&
+              offsetof(h5i_websec, run) == 24 && offsetof(h5i_websec, cleanup) == 32);
+static_assert(sizeof(h5i_host_session) == 48 && offsetof(h5i_host_session, append) == 8 && offsetof(h5i_host_session, flush) == 16 &&
+              offsetof(h5i_host_session, read) == 24 && offsetof(h5i_host_session, put) == 32 && offsetof(h5i_host_session, get) == 40);
 
 TEST_CASE("error numbers are for ever: the first of each range has the number it was given") {
   CHECK(H5I_OK == 0);

@@ -12,6 +12,7 @@ extern "C" {
 #define H5I_HOST_SPAWN "h5i.host.spawn/1"
 #define H5I_HOST_CGROUP "h5i.host.cgroup/1"
 #define H5I_HOST_CLOCK "h5i.host.clock/1"
+#define H5I_HOST_SESSION "h5i.host.session/1"
 
 /* One line for the host's verbose output; never shown as evidence. level: 1 error, 2 warning, 3 note, 4 detail. */
 typedef struct h5i_host_log {
@@ -74,6 +75,22 @@ typedef struct h5i_host_clock {
   uint64_t (*monotonic_ns)(void* context);
   uint32_t (*cancelled)(void* context); /* 1 after the run was cancelled or its deadline passed, else 0 */
 } h5i_host_clock;
+
+/* The log and the payloads of the websec session that this process serves. The host writes; lane (engine-claimed), observer and place in the
+ * chain are its own. Bodies are JSON objects of at most 256 KiB, kinds [a-z0-9-]{1,64}. Errors: H5I_E_LOG_WRITE names the log. */
+typedef struct h5i_host_session {
+  uint32_t struct_size;
+  uint32_t revision;
+  /* One line, in the log when this returns. *seq is the record's number in it. */
+  h5i_status (*append)(void* context, h5i_str kind, h5i_str body, uint64_t* seq, h5i_error* error);
+  /* On the disk when this returns: everything appended so far. */
+  h5i_status (*flush)(void* context, h5i_error* error);
+  /* The records from number `from` on, each as one document, in order, until the sink refuses one: its status comes back then. */
+  h5i_status (*read)(void* context, uint64_t from, h5i_sink_fn sink, void* sink_context, h5i_error* error);
+  /* A payload of at most 64 MiB, kept under its SHA-256; `sha256` takes 64 hexadecimal digits. */
+  h5i_status (*put)(void* context, h5i_bytes payload, char* sha256, h5i_error* error);
+  h5i_status (*get)(void* context, h5i_str sha256, uint64_t limit, h5i_sink_fn sink, void* sink_context, h5i_error* error);
+} h5i_host_session;
 
 #ifdef __cplusplus
 }

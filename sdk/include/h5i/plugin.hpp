@@ -7,12 +7,14 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -20,6 +22,7 @@
 #include "h5i/host.h"
 #include "h5i/json.hpp"
 #include "h5i/tier.h"
+#include "h5i/websec.h"
 
 namespace h5i::sdk {
 
@@ -145,6 +148,67 @@ class Host {
     h5i_error e = fresh();
     h5i_status r = s->record(host_->context, to_str(boundary), to_str(kind), to_str(text), &e);
     return r == H5I_OK ? Status() : Status(detail::taken(r, e));
+  }
+
+  // One line in the log of the websec session that this process serves; its number. In the log when this returns.
+  Result<uint64_t> append(std::string_view kind, const json::Value& body) const {
+    auto* s = service<h5i_host_session>(H5I_HOST_SESSION);
+    if (s == nullptr) return missing(H5I_HOST_SESSION);
+    std::string text = json::canonical(body);
+    uint64_t seq = 0;
+    h5i_error e = fresh();
+    h5i_status r = s->append(host_->context, to_str(kind), to_str(text), &seq, &e);
+    if (r != H5I_OK) return detail::taken(r, e);
+    return seq;
+  }
+  Status flush() const {
+    auto* s = service<h5i_host_session>(H5I_HOST_SESSION);
+    if (s == nullptr) return missing(H5I_HOST_SESSION);
+    h5i_error e = fresh();
+    h5i_status r = s->flush(host_->context, &e);
+    return r == H5I_OK ? Status() : Status(detail::taken(r, e));
+  }
+  // `each` gets the records from number `from` on until it returns false.
+  Status records(uint64_t from, const std::function<bool(const json::Value&)>& each) const {
+    auto* s = service<h5i_host_session>(H5I_HOST_SESSION);
+    if (s == nullptr) return missing(H5I_HOST_SESSION);
+    struct Reader {
+      const std::function<bool(const json::Value&)>& each;
+      bool enough = false;
+      static h5i_status take(void* self, h5i_str text) {
+        auto& r = *static_cast<Reader*>(self);
+        try {
+          auto v = json::parse(to_view(text));
+          if (!v) return H5I_E_CORRUPT;
+          r.enough = !r.each(*v);
+          return r.enough ? static_cast<h5i_status>(H5I_E_CANCELLED) : static_cast<h5i_status>(H5I_OK);
+        } catch (...) {
+          return H5I_E_INTERNAL;
+        }
+      }
+    } reader{each};
+    h5i_error e = fresh();
+    h5i_status r = s->read(host_->context, from, Reader::take, &reader, &e);
+    return r == H5I_OK || reader.enough ? Status() : Status(detail::taken(r, e));
+  }
+  // A payload under its SHA-256, 64 hexadecimal digits.
+  Result<std::string> put(std::string_view payload) const {
+    auto* s = service<h5i_host_session>(H5I_HOST_SESSION);
+    if (s == nullptr) return missing(H5I_HOST_SESSION);
+    std::string digest(64, '0');
+    h5i_error e = fresh();
+    h5i_status r = s->put(host_->context, {reinterpret_cast<const uint8_t*>(payload.data()), payload.size()}, digest.data(), &e);
+    if (r != H5I_OK) return detail::taken(r, e);
+    return digest;
+  }
+  Result<std::string> get(std::string_view sha256, size_t limit) const {
+    auto* s = service<h5i_host_session>(H5I_HOST_SESSION);
+    if (s == nullptr) return missing(H5I_HOST_SESSION);
+    detail::Collected out{{}, limit};
+    h5i_error e = fresh();
+    h5i_status r = s->get(host_->context, to_str(sha256), limit, detail::collect, &out, &e);
+    if (r != H5I_OK) return detail::taken(r, e);
+    return std::move(out.text);
   }
 
   // kind: H5I_SPAWN_WORKLOAD (once in a run) or H5I_SPAWN_CANARY. Returns when the child was cloned.
@@ -278,16 +342,47 @@ class Tier {
   const Host& host() const { return host_; }
 
  private:
-  template <class T>
-  friend struct Glue;
+  template <class T, class Kind>
+  friend struct Fence;
   Host host_;
 };
 
-// The functions behind the entry symbol for one class of tier.
-template <class T>
-struct Glue {
+// ---- websec --------------------------------------------------------------------------------------------------------
+
+// The four verbs; what each promises is in websec.h. Called on one thread, one at a time.
+class Websec {
+ public:
+  Websec() = default;
+  Websec(const Websec&) = delete;
+  Websec& operator=(const Websec&) = delete;
+  virtual ~Websec() = default;
+
+  struct Answer {
+    json::Value document;
+    int32_t code = 0;  // 0 held, 1 did not, 2 could not look
+  };
+
+  // Once, before any verb; host() works from here on.
+  virtual Status open() { return {}; }
+  virtual Result<json::Value> probe() = 0;                                  // h5i.probe/1
+  virtual Result<json::Value> verify_exec(const json::Value& request) = 0;  // h5i.websec-run/1 -> h5i.verify/1
+  virtual Result<Answer> run(const json::Value& request) = 0;               // h5i.websec-run/1
+  virtual Status cleanup(std::string_view session) = 0;
+
+ protected:
+  const Host& host() const { return host_; }
+
+ private:
+  template <class T, class Kind>
+  friend struct Fence;
+  Host host_;
+};
+
+// What stands between the C functions and one class of plugin: `Kind` is Tier or Websec.
+template <class T, class Kind>
+struct Fence {
   struct Instance {
-    T tier;
+    T plugin;
     std::thread::id thread = std::this_thread::get_id();
     bool busy = false;
   };
@@ -307,7 +402,7 @@ struct Glue {
         status = detail::fill(error, failure(H5I_E_INTERNAL, "called from inside another verb"));
       } else {
         in->busy = entered = true;
-        Status s = body(in->tier);
+        Status s = body(in->plugin);
         status = s.ok() ? H5I_OK : detail::fill(error, s.error());
       }
     } catch (const std::exception& x) {
@@ -352,8 +447,8 @@ struct Glue {
         return detail::fill(error,
                             failure(H5I_E_PLUGIN_ABI_SIZE, "the host's struct is smaller than this plugin needs"));
       auto in = std::make_unique<Instance>();
-      static_cast<Tier&>(in->tier).host_ = Host(host);
-      if (Status s = in->tier.open(); !s.ok()) return detail::fill(error, s.error());
+      static_cast<Kind&>(in->plugin).host_ = Host(host);
+      if (Status s = in->plugin.open(); !s.ok()) return detail::fill(error, s.error());
       *instance = in.release();
       return H5I_OK;
     } catch (const std::exception& x) {
@@ -363,23 +458,29 @@ struct Glue {
     }
   }
   static void close(void* instance) noexcept { delete static_cast<Instance*>(instance); }
+};
+
+// The functions behind the entry symbol for one class of tier.
+template <class T>
+struct TierGlue : Fence<T, Tier> {
+  using Base = Fence<T, Tier>;
 
   static h5i_status probe(void* instance, h5i_sink_fn sink, void* context, h5i_error* error) noexcept {
-    return fenced(instance, error, [&](Tier& t) { return emit(t.probe(), sink, context); });
+    return Base::fenced(instance, error, [&](Tier& t) { return Base::emit(t.probe(), sink, context); });
   }
   static h5i_status verify_exec(void* instance, h5i_str request, h5i_sink_fn sink, void* context,
                                 h5i_error* error) noexcept {
-    return fenced(instance, error,
-                  [&](Tier& t) -> Status { return emit(t.verify_exec(H5I_SDK_TRY(parsed(request))), sink, context); });
+    return Base::fenced(instance, error,
+                  [&](Tier& t) -> Status { return Base::emit(t.verify_exec(H5I_SDK_TRY(Base::parsed(request))), sink, context); });
   }
   static h5i_status plan(void* instance, h5i_str request, h5i_sink_fn sink, void* context, h5i_error* error) noexcept {
-    return fenced(instance, error,
-                  [&](Tier& t) -> Status { return emit(t.plan(H5I_SDK_TRY(parsed(request))), sink, context); });
+    return Base::fenced(instance, error,
+                  [&](Tier& t) -> Status { return Base::emit(t.plan(H5I_SDK_TRY(Base::parsed(request))), sink, context); });
   }
   static h5i_status run(void* instance, h5i_str request, h5i_outcome* outcome, h5i_error* error) noexcept {
     if (outcome == nullptr || outcome->struct_size < sizeof(h5i_outcome)) return H5I_E_PLUGIN_ABI_SIZE;
-    h5i_status status = fenced(instance, error, [&](Tier& t) -> Status {
-      json::Value document = H5I_SDK_TRY(parsed(request));
+    h5i_status status = Base::fenced(instance, error, [&](Tier& t) -> Status {
+      json::Value document = H5I_SDK_TRY(Base::parsed(request));
       Outcome o = H5I_SDK_TRY(t.run(document));
       outcome->status = o.status;
       outcome->code = o.code;
@@ -394,7 +495,7 @@ struct Glue {
     return status;
   }
   static h5i_status cleanup(void* instance, h5i_str session, h5i_error* error) noexcept {
-    return fenced(instance, error, [&](Tier& t) { return t.cleanup(to_view(session)); });
+    return Base::fenced(instance, error, [&](Tier& t) { return t.cleanup(to_view(session)); });
   }
 
   static constexpr h5i_tier kTier = {sizeof(h5i_tier), 1, probe, verify_exec, plan, run, cleanup};
@@ -403,6 +504,47 @@ struct Glue {
     return to_view(id) == H5I_TIER_INTERFACE ? &kTier : nullptr;
   }
 };
+
+
+// The same for one class of websec plugin.
+template <class T>
+struct WebsecGlue : Fence<T, Websec> {
+  using Base = Fence<T, Websec>;
+
+  static h5i_status probe(void* instance, h5i_sink_fn sink, void* context, h5i_error* error) noexcept {
+    return Base::fenced(instance, error, [&](Websec& w) { return Base::emit(w.probe(), sink, context); });
+  }
+  static h5i_status verify_exec(void* instance, h5i_str request, h5i_sink_fn sink, void* context, h5i_error* error) noexcept {
+    return Base::fenced(instance, error, [&](Websec& w) -> Status { return Base::emit(w.verify_exec(H5I_SDK_TRY(Base::parsed(request))), sink, context); });
+  }
+  static h5i_status run(void* instance, h5i_str request, h5i_sink_fn sink, void* context, h5i_outcome* outcome, h5i_error* error) noexcept {
+    if (outcome == nullptr || outcome->struct_size < sizeof(h5i_outcome)) return H5I_E_PLUGIN_ABI_SIZE;
+    h5i_status status = Base::fenced(instance, error, [&](Websec& w) -> Status {
+      json::Value document = H5I_SDK_TRY(Base::parsed(request));
+      Websec::Answer answer = H5I_SDK_TRY(w.run(document));
+      outcome->status = H5I_OUTCOME_EXITED;
+      outcome->code = answer.code;
+      outcome->reason = 0;
+      return Base::emit(std::move(answer.document), sink, context);
+    });
+    if (status != H5I_OK) {
+      outcome->status = H5I_OUTCOME_SETUP_FAILED;
+      outcome->code = 0;
+      outcome->reason = status;
+    }
+    return status;
+  }
+  static h5i_status cleanup(void* instance, h5i_str session, h5i_error* error) noexcept {
+    return Base::fenced(instance, error, [&](Websec& w) { return w.cleanup(to_view(session)); });
+  }
+
+  static constexpr h5i_websec kWebsec = {sizeof(h5i_websec), 1, probe, verify_exec, run, cleanup};
+
+  static const void* get_interface(void*, h5i_str id) noexcept { return to_view(id) == H5I_WEBSEC_INTERFACE ? &kWebsec : nullptr; }
+};
+
+template <class T>
+using Glue = std::conditional_t<std::is_base_of_v<Websec, T>, WebsecGlue<T>, TierGlue<T>>;
 
 }  // namespace h5i::sdk
 
