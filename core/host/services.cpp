@@ -19,24 +19,7 @@ using plugin::FrameType;
 
 constexpr size_t kMaxLogLine = 4096;
 
-Services& of(void* context) { return *static_cast<Services*>(context); }
-
-// A plugin's string may be anything; what cannot be read at all (a null pointer with a length) is refused.
-bool view(h5i_str s, size_t limit, std::string_view* out) {
-  if (s.len > limit || (s.ptr == nullptr && s.len > 0)) return false;
-  *out = s.len == 0 ? std::string_view() : std::string_view(s.ptr, s.len);
-  return true;
-}
-
-// Nothing of C++ may leave these functions: they are called through the C ABI.
-template <class F>
-h5i_status fenced(F f) noexcept {
-  try {
-    return f();
-  } catch (...) {
-    return H5I_E_INTERNAL;
-  }
-}
+Services& of(void* context) { return services_of(context); }
 
 h5i_status send(Services& s, FrameType type, const Json& body, h5i_error* error) {
   auto sent = plugin::send_frame(*s.control, type, s.request, json::canonical(body));
@@ -56,11 +39,6 @@ bool known_boundary(std::string_view b) {
   for (std::string_view k : {"FS", "NET", "PROC", "RESOURCE", "PROVENANCE"})
     if (b == k) return true;
   return false;
-}
-
-bool kind_spelling(std::string_view k) {
-  if (k.empty() || k.size() > 64) return false;
-  return std::all_of(k.begin(), k.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
 }
 
 h5i_status evidence_record(void* context, h5i_str boundary, h5i_str kind, h5i_str body, h5i_error* error) {
@@ -156,29 +134,38 @@ constexpr h5i_host_clock kClock = {sizeof(h5i_host_clock), 1, clock_monotonic, c
 constexpr h5i_host_spawn kSpawn = {sizeof(h5i_host_spawn), 1, spawn_start, spawn_wait, spawn_kill};
 constexpr h5i_host_cgroup kCgroup = {sizeof(h5i_host_cgroup), 1, cgroup_describe};
 
-struct Offer {
-  std::string_view id;
-  const void* functions;
-};
-constexpr Offer kOffers[] = {
-    {H5I_HOST_LOG, &kLog},
-    {H5I_HOST_EVIDENCE, &kEvidence},
-    {H5I_HOST_CLOCK, &kClock},
-    {H5I_HOST_SPAWN, &kSpawn},
-    {H5I_HOST_CGROUP, &kCgroup},
-};
-
 const void* get_interface(void* context, h5i_str id) {
   std::string_view wanted;
   if (!view(id, 128, &wanted)) return nullptr;
   const auto& granted = of(context).granted;
   if (std::find(granted.begin(), granted.end(), wanted) == granted.end()) return nullptr;
-  for (const Offer& o : kOffers)
+  for (const Offer& o : of(context).offers)
     if (o.id == wanted) return o.functions;
   return nullptr;
 }
 
 }  // namespace
+
+Services& services_of(void* context) { return *static_cast<Services*>(context); }
+
+bool view(h5i_str s, size_t limit, std::string_view* out) {
+  if (s.len > limit || (s.ptr == nullptr && s.len > 0)) return false;
+  *out = s.len == 0 ? std::string_view() : std::string_view(s.ptr, s.len);
+  return true;
+}
+
+bool kind_spelling(std::string_view k) {
+  if (k.empty() || k.size() > 64) return false;
+  return std::all_of(k.begin(), k.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
+}
+
+std::vector<Offer> common_offers() { return {{H5I_HOST_LOG, &kLog}, {H5I_HOST_EVIDENCE, &kEvidence}, {H5I_HOST_CLOCK, &kClock}}; }
+
+std::vector<Offer> tier_offers() {
+  std::vector<Offer> out = common_offers();
+  out.insert(out.end(), {{H5I_HOST_SPAWN, &kSpawn}, {H5I_HOST_CGROUP, &kCgroup}});
+  return out;
+}
 
 const h5i_host* Services::host() {
   host_ = {sizeof(h5i_host), 0, this, get_interface};

@@ -61,7 +61,7 @@ Result<void> answer_error(Services& services, const Error& e) {
 
 // An exception that leaves the plugin, which the ABI forbids, ends this process: two C++ runtimes cannot unwind through each
 // other. The core sees PLUGIN_CRASHED.
-Result<void> serve(Services& services, const h5i_tier& tier, void* instance, const Frame& call) {
+Result<void> serve(Services& services, const Verbs& verbs, void* instance, const Frame& call) {
   services.request = call.request;
   services.in_run = call.type == FrameType::CALL_RUN;
   services.workload_started = false;
@@ -70,25 +70,28 @@ Result<void> serve(Services& services, const h5i_tier& tier, void* instance, con
   h5i_status status = H5I_OK;
   h5i_outcome outcome{};
   outcome.struct_size = sizeof outcome;
+  const h5i_tier* tier = verbs.tier;
+  const h5i_websec* websec = verbs.websec;
   switch (call.type) {
     case FrameType::CALL_PROBE:
-      status = tier.probe(instance, Sink::take, &sink, &error);
+      status = (tier ? tier->probe : websec->probe)(instance, Sink::take, &sink, &error);
       break;
     case FrameType::CALL_VERIFY:
-      status = tier.verify_exec(instance, str(call.body), Sink::take, &sink, &error);
+      status = (tier ? tier->verify_exec : websec->verify_exec)(instance, str(call.body), Sink::take, &sink, &error);
       break;
     case FrameType::CALL_PLAN:
-      status = tier.plan(instance, str(call.body), Sink::take, &sink, &error);
+      if (!tier) return make_error(Errc::PLUGIN_PROTOCOL, "an engine has no plan");
+      status = tier->plan(instance, str(call.body), Sink::take, &sink, &error);
       break;
     case FrameType::CALL_RUN:
-      status = tier.run(instance, str(call.body), &outcome, &error);
+      status = tier ? tier->run(instance, str(call.body), &outcome, &error) : websec->run(instance, str(call.body), Sink::take, &sink, &outcome, &error);
       break;
     case FrameType::CALL_CLEANUP: {
       auto body = parse_json(call.body, "cleanup", 4096);
       if (!body || !(*body)["session"].is_string())
         return make_error(Errc::PLUGIN_PROTOCOL, "cleanup without a session");
       const std::string& session = (*body)["session"].string();
-      status = tier.cleanup(instance, str(session), &error);
+      status = (tier ? tier->cleanup : websec->cleanup)(instance, str(session), &error);
       break;
     }
     default: return make_error(Errc::PLUGIN_PROTOCOL, "a frame that no core sends here");
@@ -101,6 +104,7 @@ Result<void> serve(Services& services, const h5i_tier& tier, void* instance, con
       outcome.code = 0;
       outcome.reason = status;
     }
+    if (status == H5I_OK && sink.document) H5I_TRY(plugin::send_frame(*services.control, FrameType::DOCUMENT, call.request, *sink.document));
     return send_result(services, status, error, &outcome);
   }
   if (status == H5I_OK && sink.document)

@@ -51,6 +51,12 @@ Result<UniqueFd> stderr_file() {
   return fd;
 }
 
+Result<UniqueFd> null_device() {
+  UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null) return sys_error("open /dev/null");
+  return null;
+}
+
 struct SpawnAttributes {
   posix_spawnattr_t attr;
   posix_spawn_file_actions_t actions;
@@ -130,27 +136,39 @@ Result<HostHelpers> HostHelpers::open(const std::string& prefix) {
 }
 
 Result<HostProcess> HostProcess::start(const HostHelpers& helpers, HostEvents events) {
+  HostProcess h = H5I_TRY(fresh(std::move(events)));
+  auto spawner = H5I_TRY(frame_socketpair());
+  h.spawner_ = std::move(spawner.first);
+  UniqueFd null = H5I_TRY(null_device());
+  H5I_TRY(h.exec(helpers.host, "h5i-host",
+                 {{&spawner.second, kHostSpawnerFd}, {&helpers.init, kHostInitFd}, {&helpers.canary, kHostCanaryFd}, {helpers.net ? &helpers.net : &null, kHostNetFd}}));
+  return h;
+}
+
+Result<HostProcess> HostProcess::start_engine(const UniqueFd& engine, const UniqueFd& session, HostEvents events) {
+  HostProcess h = H5I_TRY(fresh(std::move(events)));
+  UniqueFd null = H5I_TRY(null_device());
+  H5I_TRY(h.exec(engine, "h5i-engine", {{session ? &session : &null, kEngineSessionFd}}));
+  return h;
+}
+
+Result<HostProcess> HostProcess::fresh(HostEvents events) {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) return sys_error("prctl PR_SET_CHILD_SUBREAPER");
   HostProcess h;
   h.earlier_children_ = our_children();
   h.events_ = std::move(events);
-  auto control = H5I_TRY(frame_socketpair());
-  auto spawner = H5I_TRY(frame_socketpair());
-  h.control_ = std::move(control.first);
-  h.spawner_ = std::move(spawner.first);
   h.cancel_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!h.cancel_) return sys_error("eventfd");
-
-  UniqueFd program = H5I_TRY(high(helpers.host));
   h.stderr_ = H5I_TRY(stderr_file());
-  UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
-  if (!null) return sys_error("open /dev/null");
-  const std::pair<const UniqueFd*, int> places[] = {
-      {&null, 0},           {&null, 1},
-      {&h.stderr_, 2},      {&control.second, kHostControlFd},
-      {&spawner.second, kHostSpawnerFd}, {&h.cancel_, kHostCancelFd},
-      {&helpers.init, kHostInitFd},      {&helpers.canary, kHostCanaryFd},
-      {helpers.net ? &helpers.net : &null, kHostNetFd}};
+  return h;
+}
+
+// On an error the object's end kills what was started.
+Result<void> HostProcess::exec(const UniqueFd& executable, const char* called, Places places) {
+  auto control = H5I_TRY(frame_socketpair());
+  control_ = std::move(control.first);
+  UniqueFd program = H5I_TRY(high(executable)), null = H5I_TRY(null_device());
+  places.insert(places.end(), {{&null, 0}, {&null, 1}, {&stderr_, 2}, {&control.second, kHostControlFd}, {&cancel_, kHostCancelFd}});
 
   SpawnAttributes s;
   sigset_t none, all;
@@ -165,23 +183,18 @@ Result<HostProcess> HostProcess::start(const HostHelpers& helpers, HostEvents ev
     sources.push_back(H5I_TRY(high(*fd)));
     posix_spawn_file_actions_adddup2(&s.actions, sources.back().get(), place);
   }
-  std::string path = "/proc/self/fd/" + std::to_string(program.get());
-  char name[] = "h5i-host";
-  char* argv[] = {name, nullptr};
+  std::string path = "/proc/self/fd/" + std::to_string(program.get()), name = called;
+  char* argv[] = {name.data(), nullptr};
   char* envp[] = {nullptr};
   pid_t pid = -1;
   int err = posix_spawn(&pid, path.c_str(), &s.actions, &s.attr, argv, envp);
-  if (err != 0) return sys_error("start h5i-host", err);
-  h.pid_ = pid;
+  if (err != 0) return sys_error("start " + name, err);
+  pid_ = pid;
   live_hosts().push_back(pid);
   // The child cannot be reaped by anybody else, so its number cannot have been reused.
-  h.pidfd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!h.pidfd_) {
-    Error e = sys_error("pidfd_open");
-    h.kill();
-    return e;
-  }
-  return h;
+  pidfd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd_) return sys_error("pidfd_open");
+  return {};
 }
 
 HostProcess::HostProcess(HostProcess&& o) noexcept
@@ -412,6 +425,8 @@ Result<void> HostProcess::load(const LoadSpec& spec) {
                            {"id", spec.id},
                            {"version", spec.version},
                            {"digest", spec.digest.value},
+                           {"kind", spec.kind},
+                           {"session", spec.session},
                            {"services", std::move(services)}};
   verb_ = FrameType::LOAD;
   request_++;
@@ -466,6 +481,28 @@ Result<void> HostProcess::begin_run(const Json& request) {
   auto sent = send_frame(control_, FrameType::CALL_RUN, request_, json::canonical(request));
   if (!sent && sent.error().sys_errno == EPIPE) return lost("");
   return sent;
+}
+
+Result<HostProcess::Answer> HostProcess::act(const Json& request, int64_t timeout_ms) {
+  H5I_TRY(begin_run(request));
+  const int64_t deadline = timeout_ms < 0 ? INT64_MAX : monotonic_ns() + timeout_ms * 1'000'000;
+  Answer out;
+  for (;;) {
+    auto f = H5I_TRY(next(deadline));
+    if (!f) return out_of_time(static_cast<int>(timeout_ms));
+    if (f->type == FrameType::DOCUMENT) {
+      auto v = parse_json(f->body, "document", kMaxDocument);
+      if (!v || !out.document.is_null()) return protocol("a document that is not strict JSON, or one too many");
+      out.document = std::move(*v);
+      continue;
+    }
+    auto r = f->type == FrameType::RESULT ? parse_result(f->body, "run") : std::nullopt;
+    if (!r || !r->outcome) return protocol("a result of run that is not h5i.result/1");
+    if (r->status != 0) run_error_ = r->error;
+    else if (out.document.is_null()) return protocol("success without a document");
+    out.outcome = *r->outcome;
+    return out;
+  }
 }
 
 Result<std::optional<Outcome>> HostProcess::on_ready() {

@@ -24,6 +24,9 @@ inline constexpr int kHostInitFd = 6;     // libexec/h5i/h5i-init, for the spawn
 inline constexpr int kHostCanaryFd = 7;   // libexec/h5i/h5i-canary, for the spawner
 inline constexpr int kHostNetFd = 8;      // libexec/h5i/h5i-net, for the spawner; /dev/null when it is not installed
 
+// Those of h5i-engine, which has no spawner: control, then this, then cancel at kHostCancelFd.
+inline constexpr int kEngineSessionFd = 4;  // the folder of the websec session that is served; /dev/null for none
+
 // Longest answer of each verb, milliseconds. run has none of its own: the session's deadline rules it.
 struct HostTimeouts {
   int hello = 5000, probe = 5000, verify = 30000, plan = 2000, cleanup = 10000;
@@ -49,6 +52,8 @@ struct LoadSpec {
   std::string id, version;
   PluginDigest digest;
   std::vector<std::string> services;  // host interfaces of the manifest
+  std::string kind = "tier";          // or "websec"
+  bool session = false;               // of a websec plugin: a session was given to start_engine()
 };
 
 struct Outcome {
@@ -67,6 +72,8 @@ class HostProcess {
  public:
   // Makes this process a child subreaper, so that nothing of a dead host can slip away to the machine's init.
   static Result<HostProcess> start(const HostHelpers& helpers, HostEvents events = {});
+  // h5i-engine instead, with `session`, the folder of one (borrowed; none: nothing is recorded, for probe alone).
+  static Result<HostProcess> start_engine(const UniqueFd& engine, const UniqueFd& session, HostEvents events = {});
   HostProcess(HostProcess&&) noexcept;
   HostProcess& operator=(HostProcess&&) noexcept;
   ~HostProcess();  // kill()
@@ -90,6 +97,13 @@ class HostProcess {
   Result<Json> plan(const Json& request);
   Result<void> cleanup(const SessionId& session);
 
+  // run of a websec plugin: its answer, and how it went.
+  struct Answer {
+    Json document;  // null when the outcome's reason is not 0: then run_error() has the plugin's words
+    Outcome outcome;
+  };
+  Result<Answer> act(const Json& request, int64_t timeout_ms);
+
   // run, for a caller with a poll loop of its own: begin_run, then on_ready whenever control() is readable or pidfd() is,
   // until it gives the outcome.
   Result<void> begin_run(const Json& request);
@@ -112,6 +126,9 @@ class HostProcess {
 
  private:
   HostProcess() = default;
+  using Places = std::vector<std::pair<const UniqueFd*, int>>;  // descriptors that the process finds, and where
+  static Result<HostProcess> fresh(HostEvents events);
+  Result<void> exec(const UniqueFd& executable, const char* called, Places places);
   Result<Json> call(FrameType verb, std::string_view request, int timeout_ms);
   // Next frame of the outstanding call, LOG and EVIDENCE handled inside; nullopt at the deadline (monotonic ns).
   Result<std::optional<Frame>> next(int64_t deadline_ns);

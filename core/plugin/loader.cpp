@@ -12,6 +12,7 @@
 #include "core/plugin/elf_lint.hpp"
 #include "core/plugin/manifest.hpp"
 #include "core/plugin/trusted_path.hpp"
+#include <vector>
 
 namespace h5i::plugin {
 namespace {
@@ -86,27 +87,38 @@ Result<void> check_entry(const h5i_plugin_entry* entry, uint64_t available, cons
   return {};
 }
 
-Result<const h5i_tier*> check_tier(const void* interface) {
-  auto* tier = static_cast<const h5i_tier*>(interface);
-  auto bad = [](Errc code, const std::string& why) {
-    return make_error(code, "the plugin's h5i.tier/1 does not keep the ABI", why);
-  };
-  if (tier == nullptr) return bad(Errc::PLUGIN_SLOT, "the plugin has no such interface");
-  if (tier->struct_size < sizeof(h5i_tier))
-    return bad(Errc::PLUGIN_ABI_SIZE, "it says " + std::to_string(tier->struct_size) + " bytes, this ABI needs " +
-                                          std::to_string(sizeof(h5i_tier)));
-  if (tier->revision != 1) return bad(Errc::PLUGIN_ABI_MAJOR, "revision " + std::to_string(tier->revision));
-  struct {
-    const char* name;
-    bool present;
-  } slots[] = {{"probe", tier->probe != nullptr},
-               {"verify_exec", tier->verify_exec != nullptr},
-               {"plan", tier->plan != nullptr},
-               {"run", tier->run != nullptr},
-               {"cleanup", tier->cleanup != nullptr}};
-  for (const auto& slot : slots)
+namespace {
+
+struct Slot {
+  const char* name;
+  bool present;
+};
+
+// What both kinds of interface begin with; the functions only when that holds.
+template <class T>
+Result<const T*> checked(const void* interface, const std::string& id, std::vector<Slot> (*slots)(const T&)) {
+  auto* t = static_cast<const T*>(interface);
+  auto bad = [&](Errc code, const std::string& why) { return make_error(code, "the plugin's " + id + " does not keep the ABI", why); };
+  if (t == nullptr) return bad(Errc::PLUGIN_SLOT, "the plugin has no such interface");
+  if (t->struct_size < sizeof(T)) return bad(Errc::PLUGIN_ABI_SIZE, "it says " + std::to_string(t->struct_size) + " bytes, this ABI needs " + std::to_string(sizeof(T)));
+  if (t->revision != 1) return bad(Errc::PLUGIN_ABI_MAJOR, "revision " + std::to_string(t->revision));
+  for (const Slot& slot : slots(*t))
     if (!slot.present) return bad(Errc::PLUGIN_SLOT, std::string("it has no ") + slot.name);
-  return tier;
+  return t;
+}
+
+}  // namespace
+
+Result<const h5i_tier*> check_tier(const void* interface) {
+  return checked<h5i_tier>(interface, H5I_TIER_INTERFACE, [](const h5i_tier& t) {
+    return std::vector<Slot>{{"probe", t.probe != nullptr}, {"verify_exec", t.verify_exec != nullptr}, {"plan", t.plan != nullptr}, {"run", t.run != nullptr}, {"cleanup", t.cleanup != nullptr}};
+  });
+}
+
+Result<const h5i_websec*> check_websec(const void* interface) {
+  return checked<h5i_websec>(interface, H5I_WEBSEC_INTERFACE, [](const h5i_websec& w) {
+    return std::vector<Slot>{{"probe", w.probe != nullptr}, {"verify_exec", w.verify_exec != nullptr}, {"run", w.run != nullptr}, {"cleanup", w.cleanup != nullptr}};
+  });
 }
 
 Result<LoadedPlugin> load(UniqueFd library, const Expected& expected) {

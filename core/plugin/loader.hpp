@@ -7,6 +7,7 @@
 #include "core/base/unique_fd.hpp"
 #include "h5i/abi.h"
 #include "h5i/tier.h"
+#include "h5i/websec.h"
 
 namespace h5i::plugin {
 
@@ -37,5 +38,7 @@ Result<void> check_entry(const h5i_plugin_entry* entry, uint64_t available, cons
 
 // What get_interface("h5i.tier/1") returned, with every slot present: PLUGIN_ABI_SIZE, PLUGIN_SLOT.
 Result<const h5i_tier*> check_tier(const void* interface);
+// The same of get_interface("h5i.websec/1").
+Result<const h5i_websec*> check_websec(const void* interface);
 
 }  // namespace h5i::plugin

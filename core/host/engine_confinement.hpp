@@ -1,0 +1,13 @@
+// What a websec plugin's process may do, decided before the plugin is mapped: no program, no file but its session's and the system's public
+// ones, no socket but an internet one.
+#pragma once
+#include "core/base/result.hpp"
+#include "core/base/unique_fd.hpp"
+
+namespace h5i::host {
+
+// Of this process and for ever; it must have one thread. `session`: its folder, or -1; both are borrowed. TIER_PROBE_MISSING names what this kernel lacks: then nothing
+// was confined and the plugin must not be loaded.
+Result<void> confine_engine(const UniqueFd& library, int session);
+
+}  // namespace h5i::host

@@ -1,0 +1,35 @@
+// The log and the payloads of a websec session, as the one process that serves the session writes them. The folder comes by descriptor from
+// the core; lane and observer are fixed here, so that nothing that a plugin says chooses them.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/base/result.hpp"
+#include "core/base/unique_fd.hpp"
+#include "core/evidence/log.hpp"
+
+namespace h5i::host {
+
+constexpr size_t kMaxSessionBody = 256u << 10;
+constexpr size_t kMaxPayload = 64u << 20;
+
+class SessionStore {
+ public:
+  // Makes the session's folder this process's working directory: names are relative to it from here on. The log is opened for writing by the
+  // first append(), so that what only looks needs no right to write.
+  static Result<SessionStore> open(const UniqueFd& folder, evidence::Observer observer);
+  // The record's number. `session`: of the run that this process serves.
+  Result<uint64_t> append(std::string kind, Json body);
+  Result<void> flush() { return log_ ? log_->flush() : Result<void>(); }
+  Result<void> read(uint64_t from, const std::function<bool(const Json& record)>& each) const;
+  Result<std::string> put(std::string_view payload) const;  // its SHA-256
+  Result<std::string> get(const std::string& sha256, uint64_t limit) const;
+
+ private:
+  explicit SessionStore(evidence::Observer observer) : observer_(std::move(observer)) {}
+  std::optional<evidence::Log> log_;
+  evidence::Observer observer_;
+};
+
+}  // namespace h5i::host
