@@ -23,7 +23,7 @@ namespace {
 std::vector<Command>& commands() {
   static std::vector<Command> all = [] {
     std::vector<Command> v;
-    for (auto table : {box_table, box_repo_table, box_host_table, policy_table, log_table, plugin_table, key_table})
+    for (auto table : {box_table, box_repo_table, box_host_table, policy_table, log_table, plugin_table, key_table, websec_table})
       for (Command& c : table()) v.push_back(std::move(c));
     // Nouns stay together whichever file their verbs come from.
     std::vector<std::string> nouns;
@@ -151,14 +151,17 @@ struct TopLevel {
 };
 
 int run_verb(Context& ctx, const Command& command, const std::vector<std::string>& words) {
-  if (command.rest) ctx.lost_status = 125;
+  ctx.lost_status = command.rest ? 125 : command.lost_status;
   // Looked at before parsing, so that wrong usage is answered in the form that was asked for.
   for (const std::string& w : words) {
     if (w == "--") break;
     if (w == "--json") ctx.json = true;
   }
   auto parsed = parse_words(command, words);
-  if (!parsed) return ctx.refuse(parsed.error());
+  if (!parsed) {
+    ctx.refuse(parsed.error());
+    return command.usage_status;
+  }
   ctx.quiet = parsed->has("--quiet");
   ctx.verbose = parsed->has("--verbose");
   if (parsed->has("--help")) {
@@ -223,7 +226,8 @@ int main_with(const std::string& executable, int argc, char** argv) {
     ctx.json = false;
     ctx.refuse(make_error(Errc::OUTPUT, "the answer could not be written", std::string("standard output: ") + strerror(lost)));
   }
-  return lost == EPIPE && status != 0 ? status : ctx.lost_status;
+  // A refusal stays one although nobody heard it; what 125 stands for covers the command's own statuses.
+  return status != 0 && (lost == EPIPE || ctx.lost_status != 125) ? status : ctx.lost_status;
 }
 
 }  // namespace h5i::cli

@@ -66,6 +66,8 @@ struct Command {
   std::vector<Option> options;  // besides --json -q -v --help, which every verb has
   int min_args = 0, max_args = 0;  // positional before "--"; -1: any
   bool rest = false;               // takes words after "--"
+  int usage_status = 2;            // of wrong words
+  int lost_status = 1;             // of an answer that could not be written
   int (*run)(Context&, const Parsed&) = nullptr;
   // The libexec executable that holds the verb; empty: this one. Every executable knows every verb's table, so that
   // `h5i --help` is whole; a verb of another executable is reached by exec.

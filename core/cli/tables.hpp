@@ -13,5 +13,6 @@ std::vector<Command> policy_table();      // policy *, box allow
 std::vector<Command> log_table();
 std::vector<Command> plugin_table();
 std::vector<Command> key_table();
+std::vector<Command> websec_table();
 
 }  // namespace h5i::cli

@@ -26,6 +26,8 @@ std::vector<Expect> bad_ids(std::vector<Expect> first) {
                               {"policy show, policy explain, policy diff", "policy.no-profile"},
                               {"box allow", "policy.egress-rule"},
                               {"plugin list, policy init", "usage"},
+                              {"websec ls", "usage"},
+                              {"websec *", "input.invalid"},
                               {"plugin *, policy check, key trust", "not-found"},
                               {"*", "usage"}};
   first.insert(first.end(), rest.begin(), rest.end());
@@ -170,13 +172,13 @@ std::vector<Condition> table() {
          w.make_boxes();
        }, .start = [](const World&, Program& p) { p.timeout_s = 600; }, .large = true},
       // ---- what holds it
-      {.name = "a read-only file system", .each = [](World& w) { w.mount_read_only(); }, .expect = {{"box run, box shell", "log.write"}, {"box create, box diff, box compare, box propose, box apply, box export, box rebase, box abort, box rm, box allow, policy init, log seal, plugin install, plugin trust, plugin untrust, plugin remove, key untrust, key rotate", "denied"}}, .mounts = true},
+      {.name = "a read-only file system", .each = [](World& w) { w.mount_read_only(); }, .expect = {{"box run, box shell", "log.write"}, {"box create, box diff, box compare, box propose, box apply, box export, box rebase, box abort, box rm, box allow, policy init, log seal, plugin install, plugin trust, plugin untrust, plugin remove, key untrust, key rotate, websec open, websec close", "denied"}}, .mounts = true},
       {.name = "a full disk", .each = [](World& w) {
          w.mount_small(16 << 20);
          w.sh("cat /dev/zero > ../fill", false);
-       }, .expect = {{"box propose, box apply, box export", "system.call|git.failed"}, {"box run, box shell", "log.write"}, {"box create, box abort, box allow, policy init, log seal, plugin install, plugin trust, plugin untrust, plugin remove, key rotate", "system.call"}}, .mounts = true},
-      {.name = "no HOME", .start = [](const World&, Program& p) { p.env.erase("HOME"); }, .expect = {{"plugin inspect, plugin verify", "not-found"}, {"plugin install, plugin trust, plugin untrust, plugin remove, key *, log *, box allow, box create, box gc, box ls", "home.missing"}, {kOpened, "home.missing"}}},
-      {.name = "HOME is not writable", .each = [](World& w) { w.mount_read_only("/home"); }, .expect = {{"box allow, box create, box export, log seal, plugin install, plugin trust, plugin untrust, plugin remove, key untrust, key rotate", "denied"}}, .mounts = true},
+       }, .expect = {{"box propose, box apply, box export", "system.call|git.failed"}, {"box run, box shell", "log.write"}, {"box create, box abort, box allow, policy init, log seal, plugin install, plugin trust, plugin untrust, plugin remove, key rotate, websec close", "system.call"}, {"websec open", "log.write|system.call"}}, .mounts = true},
+      {.name = "no HOME", .start = [](const World&, Program& p) { p.env.erase("HOME"); }, .expect = {{"plugin inspect, plugin verify", "not-found"}, {"plugin install, plugin trust, plugin untrust, plugin remove, key *, log *, box allow, box create, box gc, box ls", "home.missing"}, {kOpened, "home.missing"}, {"websec *", "home.missing"}}},
+      {.name = "HOME is not writable", .each = [](World& w) { w.mount_read_only("/home"); }, .expect = {{"box allow, box create, box export, log seal, plugin install, plugin trust, plugin untrust, plugin remove, key untrust, key rotate, websec open, websec close", "denied"}}, .mounts = true},
       // ---- how it is started
       {.name = "standard input is closed", .start = closed({0})},
       {.name = "standard output is closed", .start = closed({1}), .sees = Sees::NO_OUTPUT},
@@ -198,7 +200,7 @@ std::vector<Condition> table() {
       {.name = "an empty word", .expect = bad_ids({{"box export", "usage"}}), .ids = true, .id = ""},
       {.name = "a huge word", .expect = bad_ids({{"key trust, plugin install, policy check", "system.call"}}), .ids = true, .id = std::string(130000, 'a')},
       // Any plain name is a rule of egress.
-      {.name = "an unknown id", .expect = bad_ids({{kOpened, "box.not-found"}, {"box create", "tier.unknown"}, {"box allow", "ok"}}), .ids = true, .id = "nothing-is-called-this"},
+      {.name = "an unknown id", .expect = bad_ids({{kOpened, "box.not-found"}, {"box create", "tier.unknown"}, {"box allow, websec open", "ok"}, {"websec ls", "usage"}, {"websec *", "not-found"}}), .ids = true, .id = "nothing-is-called-this"},
       {.name = "control codes in an id", .expect = bad_ids({}), .ids = true, .id = "x\x1b[31m\r\n\x07\xc2\x9bz"},
       {.name = "an id that is an option", .expect = {{"box create", "box.name"}, {"*", "usage"}}, .ids = true, .id = "--upload-pack=touch"},
       // Where a file may be named as well, it is one that is not there.

@@ -39,12 +39,13 @@ std::string id_of(const std::string& err) {
 
 // Where `words` of a row stand for something of the world.
 struct Filled {
-  std::string box = "fix", other = "other", fresh = "fresh", profile = "default", tier, plugin = "fixture.good", mine = "fixture.good", rule = "api.example.org", key;
+  std::string box = "fix", other = "other", fresh = "fresh", profile = "default", tier, plugin = "fixture.good", mine = "fixture.good", rule = "api.example.org", session = "web", ended = "ended", begun = "begun", key;
 };
 
 std::vector<std::string> filled(const Verb& verb, const Condition& c, const World& w, const Filled& ids) {
   std::vector<std::pair<std::string, std::string>> names = {{"{box}", ids.box},       {"{other}", ids.other}, {"{fresh}", ids.fresh}, {"{profile}", ids.profile}, {"{tier}", ids.tier},
-                                                            {"{plugin}", ids.plugin}, {"{mine}", ids.mine},   {"{rule}", ids.rule},   {"{key}", ids.key}};
+                                                            {"{plugin}", ids.plugin}, {"{mine}", ids.mine},   {"{rule}", ids.rule},   {"{key}", ids.key},
+                                                            {"{session}", ids.session}, {"{ended}", ids.ended}, {"{begun}", ids.begun}};
   if (c.ids)
     for (auto& [name, value] : names) value = c.id;
   for (auto& [name, value] : std::vector<std::pair<std::string, std::string>>{{"{file}", w / "home/author/fixture-good.so"}, {"{pub}", w / "home/their.pub"}, {"{out}", w / "home/out"}, {"{policy}", w / "home/policy.yaml"}})
@@ -83,6 +84,8 @@ class Matrix {
     w_.made({"key", "trust", w_ / "home/their.pub"});
     ids_.key = (*json::parse(e.out))["key"].string();
     w_.made({"key", "show"});
+    for (const char* session : {"web", "ended"}) w_.made({"websec", "open", session, "--scope", "http://127.0.0.1:1"});
+    w_.made({"websec", "close", "ended"});
     w_.tier = ids_.tier;
     w_.keep("repository");
     w_.make_boxes();
@@ -133,6 +136,8 @@ class Matrix {
     Errc code = errc_from_id(id);
     if (errc_id(code) != id) return -1;
     ExitClass k = errc_class(code);
+    // The statuses of web sessions are their own.
+    if (v.noun == "websec") return k == ExitClass::USAGE || code == Errc::INVALID ? 64 : code == Errc::CANCELLED ? 69 : 2;
     bool runs = v.name() == "box run" || v.name() == "box shell";
     if (k == ExitClass::USAGE) return 2;
     if (k == ExitClass::NOTFOUND) return 127;
@@ -176,7 +181,7 @@ class Matrix {
     return last == "run-refused" || last == "violation";
   }
 
-  static int untold_status(const Verb& v) { return v.verb == "run" || v.verb == "shell" ? 125 : 1; }
+  static int untold_status(const Verb& v) { return v.verb == "run" || v.verb == "shell" ? 125 : v.noun == "websec" ? 2 : 1; }
 
   void cell(const Verb& v, const Condition& c) {
     const std::string want = expected(v, c);

@@ -60,6 +60,13 @@ std::vector<Verb> table() {
       {"key", "trust", {"{pub}"}, {}, "ok"},
       {"key", "untrust", {"{key}"}, {}, "ok"},
       {"key", "rotate", {}, {}, "ok"},
+      {"websec", "open", {"{begun}", "--scope", "http://127.0.0.1:1"}, holds("scope"), "ok"},
+      {"websec", "ls", {}, holds("sessions"), "ok"},
+      {"websec", "send", {"{ended}", "http://127.0.0.1:1/"}, {}, "cancelled"},
+      {"websec", "show", {"{session}", "7"}, {}, "not-found"},
+      {"websec", "hist", {"{session}"}, holds("rows"), "ok"},
+      {"websec", "scope", {"{session}", "http://127.0.0.1:1/"}, holds("allowed"), "ok"},
+      {"websec", "close", {"{session}"}, holds("closed"), "ok"},
   };
 }
 

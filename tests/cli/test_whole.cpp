@@ -32,10 +32,10 @@ TEST_CASE("every verb of the tables is there, its help is the table's, and its J
     CHECK(help.status == 0);
     CHECK(help.out == cli::help_of(c));
     Ended unknown = run(Program{.argv = {"h5i", c.noun, c.verb, "--no-such-option-of-any"}, .env = {{"HOME", home.path()}}});
-    CHECK(unknown.status == 2);
+    CHECK(unknown.status == c.usage_status);
     CHECK(is_refusal(unknown.err, "usage"));
     Ended json = run(Program{.argv = {"h5i", c.noun, c.verb, "--json", "--no-such-option-of-any"}, .env = {{"HOME", home.path()}}});
-    CHECK(json.status == 2);
+    CHECK(json.status == c.usage_status);
     fits(c.noun + "-" + c.verb, json);
   }
   CHECK(std::filesystem::is_empty(home.path()));

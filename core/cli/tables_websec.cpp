@@ -1,0 +1,81 @@
+// The verbs of web sessions.
+#include "core/cli/tables.hpp"
+
+namespace h5i::cli {
+
+std::vector<Command> websec_table() {
+  const std::string program = "h5i-websec";
+  std::vector<Command> table = {
+      {.noun = "websec",
+       .verb = "open",
+       .usage = "websec open SESSION --scope RULE [options]",
+       .summary = "Begin a web session: its scope, its log, and how long it lasts.",
+       .description = "A rule is an origin (https://app.test:8443), a host (app.test, its default port over https) or *.app.test for the names below "
+                      "it, each with a path where only a part of it is meant. What no rule names is not contacted, by no verb and behind no redirect. "
+                      "A denial wins over every rule.",
+       .options = {{"--scope", "RULE", "what may be contacted", true},
+                   {"--deny", "RULE", "what may not, although a rule of the scope names it", true},
+                   {"--for", "TIME", "how long it lasts: 30m, 8h (when nothing is given), 168h"},
+                   {"--capture", "", "keep whole messages, readable by this user alone"}},
+       .min_args = 1,
+       .max_args = 1},
+      {.noun = "websec",
+       .verb = "ls",
+       .usage = "websec ls [options]",
+       .summary = "List this user's web sessions."},
+      {.noun = "websec",
+       .verb = "send",
+       .usage = "websec send SESSION URL [options]",
+       .summary = "Send one request, after it was recorded, and say what came of it.",
+       .description = "The log names the request before a byte of it leaves; without a log nothing is sent. Headers go out as they are given, in their "
+                      "order and spelling; Host and Content-Length are computed where none is given, and shown as computed. Nothing is tried a second "
+                      "time. Exits 0 when an answer came, 1 when it was refused by the scope or answered badly, 2 when nothing could be seen, 69 when the "
+                      "session has ended.",
+       .options = {{"--method", "METHOD", "GET when there is no body, else POST", false, 'X'},
+                   {"--header", "LINE", "a header line, \"Name: value\", as it is to be sent", true, 'H'},
+                   {"--data", "TEXT", "the body"},
+                   {"--data-file", "FILE", "the body, from a file"},
+                   {"--raw", "FILE", "exactly these bytes instead of a request that h5i writes"},
+                   {"--follow", "N", "follow at most N redirects (at most 20), each a send of its own"},
+                   {"--lenient", "", "weaker: read an answer that is not what HTTP says"},
+                   {"--timeout", "SECONDS", "for each send, 30 when nothing is given"}},
+       .min_args = 2,
+       .max_args = 2},
+      {.noun = "websec",
+       .verb = "show",
+       .usage = "websec show SESSION NUMBER [options]",
+       .summary = "Show one send of the log: what was sent, when, and how it ended.",
+       .options = {{"--bytes", "", "the messages too, when the session keeps them; credentials are masked"}},
+       .min_args = 2,
+       .max_args = 2},
+      {.noun = "websec",
+       .verb = "hist",
+       .usage = "websec hist SESSION [FILTER...] [options]",
+       .summary = "List the sends of a session, one line each, with its refusals.",
+       .description = "Filters, all of which must hold: host:TEXT, path:TEXT, method:TEXT, status:404 or status:4xx, refused:yes, size>N, time>MS, seq:N.",
+       .options = {{"--last", "N", "only the last N"}},
+       .min_args = 1,
+       .max_args = -1},
+      {.noun = "websec",
+       .verb = "scope",
+       .usage = "websec scope SESSION [URL] [options]",
+       .summary = "Show a session's scope, or what it says about one URL and why.",
+       .min_args = 1,
+       .max_args = 2},
+      {.noun = "websec",
+       .verb = "close",
+       .usage = "websec close SESSION [options]",
+       .summary = "End a session: nothing more is sent in it. Its log stays.",
+       .min_args = 1,
+       .max_args = 1},
+  };
+  for (Command& c : table) {
+    c.executable = program;
+    c.usage_status = 64;
+    c.lost_status = 2;
+    if (c.options.empty() && c.usage.find("[options]") == std::string::npos) c.usage += " [options]";
+  }
+  return table;
+}
+
+}  // namespace h5i::cli

@@ -1,0 +1,14 @@
+// h5i-websec: the verbs of web sessions, apart from the run path.
+#include "core/cli/websec_verbs.hpp"
+
+int main(int argc, char** argv) {
+  using namespace h5i::cli;
+  implement("websec", "open", websec_open);
+  implement("websec", "ls", websec_ls);
+  implement("websec", "send", websec_send);
+  implement("websec", "show", websec_show);
+  implement("websec", "hist", websec_hist);
+  implement("websec", "scope", websec_scope);
+  implement("websec", "close", websec_close);
+  return main_with("h5i-websec", argc, argv);
+}

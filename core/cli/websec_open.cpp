@@ -1,0 +1,55 @@
+#include "core/base/text.hpp"
+#include "core/cli/websec_verbs.hpp"
+#include "core/policy/quantity.hpp"
+
+namespace h5i::cli {
+namespace {
+
+constexpr int64_t kReadScopeMs = 5000;
+constexpr int64_t kLongest = 90 * 24 * 3600;
+
+Result<int64_t> lifetime(const std::string& text) {
+  auto seconds = policy::parse_duration(text);
+  if (seconds && *seconds >= 1 && *seconds <= kLongest) return *seconds;
+  return make_error(Errc::USAGE, "not a time that a session can last: " + printable(text), "as 30m or 8h, at most " + policy::duration_text(kLongest), "h5i websec open --help");
+}
+
+Json list_of(const Parsed& words, const char* option) {
+  Json out = json::Array{};
+  if (auto it = words.options.find(option); it != words.options.end())
+    for (const std::string& v : it->second) out.push(v);
+  return out;
+}
+
+Result<std::pair<session::WebSession, Json>> open(const Parsed& words) {
+  session::WebOpen wanted;
+  wanted.name = words.arguments[0];
+  if (!session::valid_web_name(wanted.name))
+    return make_error(Errc::INVALID, "not a session's name: " + printable(wanted.name), "[a-z0-9][a-z0-9._-]{0,63}", "h5i websec open --help");
+  wanted.lifetime_s = H5I_TRY(lifetime(words.get("--for", "8h")));
+  session::UserDirs dirs = H5I_TRY(session::UserDirs::from_environment());
+  plugin::PluginInfo engine = H5I_TRY(session::find_engine());
+  session::WebAct read{.act = "read-scope", .words = json::Object{{"allow", list_of(words, "--scope")}, {"deny", list_of(words, "--deny")}}, .timeout_ms = kReadScopeMs};
+  auto answer = H5I_TRY(session::act_alone(engine, read));
+  wanted.scope = answer.document["scope"];
+  wanted.options = json::Object{{"capture", words.has("--capture")}};
+  auto session = H5I_TRY(session::open_web_session(dirs, engine, wanted));
+  return std::make_pair(std::move(session), answer.document["lines"]);
+}
+
+}  // namespace
+
+int websec_open(Context& ctx, const Parsed& words) {
+  auto opened = open(words);
+  if (!opened) return refuse_web(ctx, opened.error());
+  const session::WebSession& s = opened->first;
+  ctx.result(json::Object{{"schema", "h5i.websec-open/1"}, {"session", s.name}, {"id", s.manifest["id"]}, {"scope", s.manifest["scope"]}, {"expires", s.manifest["expires"]}, {"capture", words.has("--capture")}, {"path", s.dir}, {"placement", "not contained"}});
+  if (ctx.json) return 0;
+  ctx.line("session " + s.name + ", until " + s.manifest["expires"].string() + ", not contained");
+  for (const Json& line : opened->second.array()) ctx.line("  " + line.string());
+  ctx.line("  log   " + s.log());
+  ctx.line("next: h5i websec send " + s.name + " URL");
+  return 0;
+}
+
+}  // namespace h5i::cli

@@ -1,0 +1,51 @@
+#include "core/base/text.hpp"
+#include "core/cli/websec_verbs.hpp"
+#include "core/os/fs.hpp"
+
+namespace h5i::cli {
+namespace {
+
+constexpr size_t kMostBytes = 4u << 20;  // of a body or a raw request: they travel in one document
+constexpr int64_t kMostFollow = 20, kMostSeconds = 3600;
+
+Result<int64_t> number(const Parsed& words, const char* option, int64_t fallback, int64_t least, int64_t most) {
+  std::string text = words.get(option);
+  if (text.empty() && !words.has(option)) return fallback;
+  if (text.empty() || text.size() > 6 || text.find_first_not_of("0123456789") != std::string::npos || std::stoll(text) < least || std::stoll(text) > most)
+    return make_error(Errc::USAGE, std::string(option) + " is not a number from " + std::to_string(least) + " to " + std::to_string(most), printable(text), "h5i websec send --help");
+  return std::stoll(text);
+}
+
+Result<std::string> bytes_of(const std::string& path) { return os::read_file(path, kMostBytes); }
+
+Result<Json> request_of(const Parsed& words) {
+  if (words.has("--raw") && (words.has("--method") || words.has("--header") || words.has("--data") || words.has("--data-file")))
+    return make_error(Errc::USAGE, "--raw is the whole request", "no --method, --header or body beside it", "h5i websec send --help");
+  if (words.has("--data") && words.has("--data-file")) return make_error(Errc::USAGE, "--data and --data-file are both a body", "give one of them", "h5i websec send --help");
+  Json out = json::Object{{"url", words.arguments[1]}};
+  out["follow"] = H5I_TRY(number(words, "--follow", 0, 0, kMostFollow));
+  out["timeout_s"] = H5I_TRY(number(words, "--timeout", 30, 1, kMostSeconds));
+  out["lenient"] = words.has("--lenient");
+  if (words.has("--method")) out["method"] = words.get("--method");
+  Json headers = json::Array{};
+  if (auto it = words.options.find("--header"); it != words.options.end())
+    for (const std::string& line : it->second) headers.push(line);
+  out["headers"] = std::move(headers);
+  auto hexadecimal = [](const std::string& bytes) { return hex(bytes.data(), bytes.size()); };
+  if (words.has("--data")) out["body_hex"] = hexadecimal(words.get("--data"));
+  if (words.has("--data-file")) out["body_hex"] = hexadecimal(H5I_TRY(bytes_of(words.get("--data-file"))));
+  if (words.has("--raw")) out["raw_hex"] = hexadecimal(H5I_TRY(bytes_of(words.get("--raw"))));
+  return out;
+}
+
+}  // namespace
+
+int websec_send(Context& ctx, const Parsed& words) {
+  auto request = request_of(words);
+  if (!request) return refuse_web(ctx, request.error());
+  for (const Json& line : (*request)["headers"].array())
+    if (!valid_utf8(line.string())) return refuse_web(ctx, make_error(Errc::INVALID, "a header is not UTF-8", printable(line.string()), "--raw sends any bytes"));
+  return act_and_print(ctx, words.arguments[0], "send", std::move(*request), false);
+}
+
+}  // namespace h5i::cli
