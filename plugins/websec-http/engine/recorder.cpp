@@ -1,0 +1,61 @@
+#include "plugins/websec-http/engine/recorder.hpp"
+
+#include <openssl/evp.h>
+
+namespace h5i::websec {
+namespace {
+
+json::Value names(const std::vector<std::string>& list) {
+  json::Value out = json::Array{};
+  for (const std::string& s : list) out.push(s);
+  return out;
+}
+
+}  // namespace
+
+std::string sha256_hex(std::string_view bytes) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr) != 1) return {};
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  for (unsigned i = 0; i < size; i++) {
+    out += kDigits[digest[i] >> 4];
+    out += kDigits[digest[i] & 15];
+  }
+  return out;
+}
+
+sdk::Result<Recorded> Recorder::intent(Intent i) {
+  if (degraded_) return sdk::failure(H5I_E_LOG_WRITE, "an outcome could not be written to the session's log: nothing more is sent");
+  json::Value body = json::Object{{"method", i.method},
+                                  {"url", i.url},
+                                  {"peer", i.peer},
+                                  {"rule", i.rule},
+                                  {"head_sha256", sha256_hex(i.head)},
+                                  {"head_bytes", i.head.size()},
+                                  {"body_sha256", sha256_hex(i.body)},
+                                  {"body_bytes", i.body.size()},
+                                  {"cookies", names(i.cookies)},
+                                  {"credentials", names(i.credentials)},
+                                  {"computed", names(i.computed)},
+                                  {"placement", "not contained"}};
+  if (!i.tls_name.empty()) body["tls_name"] = i.tls_name;
+  if (i.parent != 0) body["parent"] = i.parent;
+  if (!i.dropped.empty()) body["dropped"] = names(i.dropped);
+  if (i.raw) body["raw"] = true;
+  uint64_t seq = H5I_SDK_TRY(host_.append("send", body));
+  return Recorded(seq, std::move(i));
+}
+
+sdk::Status Recorder::outcome(const Recorded& sent, json::Value facts) {
+  facts["of"] = sent.seq();
+  auto written = host_.append("outcome", facts);
+  if (written.ok()) return {};
+  degraded_ = true;
+  return written.error();
+}
+
+sdk::Result<uint64_t> Recorder::refusal(json::Value facts) { return host_.append("refused", facts); }
+
+}  // namespace h5i::websec

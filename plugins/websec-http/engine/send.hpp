@@ -1,0 +1,39 @@
+// One send and the hops behind it, in the order that makes the record worth something: the URL, the scope, the addresses, the record, the wire,
+// the outcome. Nothing is tried a second time.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "h5i/plugin.hpp"
+#include "plugins/websec-http/engine/recorder.hpp"
+#include "plugins/websec-http/http/request.hpp"
+#include "plugins/websec-http/http/response.hpp"
+#include "plugins/websec-http/scope/scope.hpp"
+
+namespace h5i::websec {
+
+struct SendOptions {
+  int follow = 0;  // hops
+  int64_t timeout_ns = 30'000'000'000;  // of each send
+  bool lenient = false;
+  bool capture = false;  // whole messages become payloads of the session
+  std::optional<std::string> raw;  // exact bytes instead of the request
+};
+
+// A line of the log that a send became: "send" with its outcome, or "refused".
+struct Row {
+  uint64_t seq = 0;
+  bool sent = false;
+  json::Value facts;  // of the outcome, or of the refusal, with the URL and the method
+};
+
+struct Sends {
+  std::vector<Row> rows;
+  int code = 0;  // 0 an answer came, 1 it was refused or is no HTTP, 2 nothing could be seen
+};
+
+// `url` as it was given; `request` has method, headers and body, the rest is filled from the URL. An error: the log could not be written.
+sdk::Result<Sends> send(const sdk::Host& host, Recorder& recorder, const Scope& scope, const std::string& url, Request request, const SendOptions& options);
+
+}  // namespace h5i::websec

@@ -1,0 +1,110 @@
+#include "plugins/websec-http/engine/wire.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace h5i::websec {
+namespace {
+
+constexpr int64_t kLookNs = 100'000'000;  // how often a wait asks whether the run was cancelled
+
+int64_t now_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+std::string why(int err) { return strerror(err); }
+
+}  // namespace
+
+std::string Endpoint::text() const {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET6) {
+    auto* a = reinterpret_cast<const sockaddr_in6*>(&address);
+    inet_ntop(AF_INET6, &a->sin6_addr, text, sizeof text);
+    return "[" + std::string(text) + "]:" + std::to_string(ntohs(a->sin6_port));
+  }
+  auto* a = reinterpret_cast<const sockaddr_in*>(&address);
+  inet_ntop(AF_INET, &a->sin_addr, text, sizeof text);
+  return std::string(text) + ":" + std::to_string(ntohs(a->sin_port));
+}
+
+Wire::~Wire() {
+  if (fd_ >= 0) close(fd_);
+}
+
+std::optional<WireError> Wire::wait(short what) {
+  for (;;) {
+    int64_t left = deadline_ns_ - now_ns();
+    if (left <= 0) return WireError{"timeout", "the time of this send is over"};
+    if (host_.cancelled()) return WireError{"cancelled", "the act was cancelled"};
+    pollfd p{fd_, what, 0};
+    int n = poll(&p, 1, static_cast<int>(std::min(left, kLookNs) / 1'000'000 + 1));
+    if (n > 0) return std::nullopt;
+    if (n < 0 && errno != EINTR) return WireError{"connection-lost", why(errno)};
+  }
+}
+
+std::optional<WireError> Wire::connect(const Recorded& sent, const Endpoint& to) {
+  if (sent.intent().peer != to.text()) return WireError{"connect-failed", "the record names another address"};
+  fd_ = socket(to.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd_ < 0) return WireError{"connect-failed", why(errno)};
+  const int one = 1;
+  setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  if (::connect(fd_, reinterpret_cast<const sockaddr*>(&to.address), to.size) == 0) return std::nullopt;
+  if (errno != EINPROGRESS) return WireError{"connect-failed", why(errno)};
+  if (auto e = wait(POLLOUT)) return e;
+  int err = 0;
+  socklen_t size = sizeof err;
+  if (getsockopt(fd_, SOL_SOCKET, SO_ERROR, &err, &size) != 0) err = errno;
+  if (err != 0) return WireError{"connect-failed", why(err)};
+  return std::nullopt;
+}
+
+std::optional<WireError> Wire::write(const Recorded& sent) {
+  const std::string_view parts[] = {sent.intent().head, sent.intent().body};
+  std::string_view head = parts[0], body = parts[1];
+  while (!head.empty() || !body.empty()) {
+    iovec io[2] = {{const_cast<char*>(head.data()), head.size()}, {const_cast<char*>(body.data()), body.size()}};
+    msghdr m{};
+    m.msg_iov = head.empty() ? io + 1 : io;
+    m.msg_iovlen = head.empty() || body.empty() ? 1 : 2;
+    ssize_t n = sendmsg(fd_, &m, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {
+      if (auto e = wait(POLLOUT)) return e;
+      continue;
+    }
+    if (n < 0) return WireError{"connection-lost", why(errno)};
+    auto went = static_cast<size_t>(n);
+    bytes_sent_ += went;
+    const size_t of_head = std::min(went, head.size());
+    head.remove_prefix(of_head);
+    body.remove_prefix(went - of_head);
+  }
+  return std::nullopt;
+}
+
+std::optional<WireError> Wire::read(char* into, size_t size, size_t* got) {
+  for (;;) {
+    ssize_t n = recv(fd_, into, size, 0);
+    if (n >= 0) {
+      *got = static_cast<size_t>(n);
+      return std::nullopt;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return WireError{"connection-lost", why(errno)};
+    if (auto e = wait(POLLIN)) return e;
+  }
+}
+
+}  // namespace h5i::websec

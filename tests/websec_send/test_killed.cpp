@@ -1,0 +1,73 @@
+// The engine, or the h5i that waits for it, is killed at a moment that nobody chose.
+#include <dirent.h>
+
+#include <random>
+
+#include "core/base/sha256.hpp"
+#include "core/evidence/log.hpp"
+#include "tests/websec_send/site.hpp"
+
+using namespace h5i;
+using namespace h5i::test;
+
+namespace {
+
+// The engine of this h5i, once it is there.
+pid_t engine_of(pid_t h5i) {
+  std::string path = "/proc/" + std::to_string(h5i) + "/task/" + std::to_string(h5i) + "/children";
+  for (int i = 0; i < 2000; i++) {
+    std::ifstream in(path);
+    for (pid_t child; in >> child;)
+      if (read_file("/proc/" + std::to_string(child) + "/cmdline").starts_with("h5i-engine")) return child;
+    usleep(500);
+  }
+  return -1;
+}
+
+// A zombie that nobody has waited for yet is gone.
+bool runs(pid_t pid) {
+  std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+  size_t paren = stat.rfind(')');
+  return paren != std::string::npos && stat.size() > paren + 2 && stat[paren + 2] != 'Z' && stat[paren + 2] != 'X';
+}
+
+}  // namespace
+
+TEST_CASE("what an origin saw is in the log whoever was killed, and the next act says what is not known") {
+  const char* asked = getenv("H5I_ENDURANCE_ROUNDS");
+  const int rounds = asked ? atoi(asked) : 20;
+  std::mt19937 random(20260 + static_cast<unsigned>(getpid()));
+  Origin origin([](const std::string&) {
+    usleep(3000);
+    return ok();
+  });
+  for (uid_t uid : people()) {
+    User user(uid);
+    user.open("s", {origin.url("")});
+    const size_t before = origin.requests().size();
+    for (int i = 0; i < rounds; i++) {
+      pid_t h5i = start(user.h5i({"send", "s", origin.url("/" + std::to_string(i))}), user.home() + "/out", user.home() + "/err");
+      pid_t engine = engine_of(h5i);
+      REQUIRE(engine > 0);
+      usleep(std::uniform_int_distribution<useconds_t>(0, 60'000)(random));
+      kill(i % 2 ? engine : h5i, SIGKILL);
+      wait_for(h5i, 30);
+      for (int n = 0; n < 1000 && runs(engine); n++) usleep(1000);
+      CHECK_FALSE(runs(engine));  // it ends with whoever started it
+    }
+    Ended last = user.run({"send", "s", origin.url("/last")});
+    CAPTURE(uid, last.out, last.err);
+    CHECK(last.status == 0);
+    CHECK(evidence::verify_chain(user.log("s")));
+    std::vector<std::string> recorded;
+    for (const Json& r : user.records("s", "send")) recorded.push_back(r["body"]["head_sha256"].string());
+    auto seen = origin.requests();
+    for (size_t i = before; i < seen.size(); i++) CHECK(std::count(recorded.begin(), recorded.end(), sha256_hex(seen[i])) == 1);
+    const size_t open = user.records("s", "send").size() - user.records("s", "outcome").size();
+    Ended hist = user.run({"hist", "s", "ended:unknown-outcome", "--json"});
+    auto rows = json::parse(hist.out);
+    REQUIRE(rows);
+    CHECK((*rows)["rows"].array().size() == open);
+    CHECK_FALSE(std::filesystem::exists(user.folder("s") + "/serving"));
+  }
+}
