@@ -254,6 +254,20 @@ TEST_CASE("a zstd window beyond what a content coding may have is refused") {
   CHECK(decode(zstd(s, 23), {"zstd"}).bytes == s);
 }
 
+TEST_CASE("a sink that wants no more stops the decoding, with codings and without") {
+  struct Full : BodySink {
+    bool take(std::string_view) override { return false; }
+  } full;
+  for (const std::vector<std::string>& codings : {std::vector<std::string>{}, std::vector<std::string>{"gzip"}}) {
+    BodyDecoder d(codings, {}, full);
+    CHECK_FALSE(d.take(codings.empty() ? "x" : gzip("x")));
+    CHECK(d.stopped());
+    CHECK_FALSE(d.take("x"));
+    CHECK_FALSE(d.finish());
+    CHECK(d.facts().empty());
+  }
+}
+
 TEST_CASE("the codings of a response are those of its headers, in order") {
   ResponseParser p({});
   StringSink sink;

@@ -61,6 +61,7 @@ size_t ResponseParser::feed(std::string_view in, BodySink& sink) {
     if (over) rest = rest.substr(0, static_cast<size_t>(room));
     size_t n = 0;
     if (rest.empty()) {
+      // at the limit
     } else if (state_ == State::HEAD) {
       n = feed_head(rest);
     } else if (framing_ == Framing::CHUNKED) {
