@@ -1,4 +1,7 @@
 // What arrives at origins, and what does not.
+#include <sched.h>
+#include <sys/mount.h>
+
 #include "core/base/sha256.hpp"
 #include "core/evidence/log.hpp"
 #include "tests/support/schema.hpp"
@@ -147,6 +150,40 @@ TEST_CASE("what no rule names is not contacted, by a URL, by a redirect or by a 
     CHECK(user.run({"send", "s", forbidden.url("/")}).status == 0);
     CHECK(forbidden.connections() == 1);
   }
+}
+
+TEST_CASE("a name that leads to this machine is not dialled under a rule that grants the public, and is looked up once") {
+  if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+    printf("SKIP: websec-names: only root gives names of its own to a test\n");
+    return;
+  }
+  Scratch names;
+  std::ofstream(names / "hosts") << "127.0.0.1 localhost\n127.0.0.1 inner.test\n169.254.169.254 meta.test\n203.0.113.9 mixed.test\n127.0.0.1 mixed.test\n::ffff:127.0.0.1 mapped.test\n10.0.0.1 site.test\n";
+  REQUIRE(mount((names / "hosts").c_str(), "/etc/hosts", nullptr, MS_BIND, nullptr) == 0);
+  Origin origin([](const std::string&) { return ok(); });
+  Origin leads([&](const std::string&) { return moved(302, "http://inner.test:" + origin.port() + "/"); });
+  for (uid_t uid : people()) {
+    User user(uid);
+    std::vector<std::string> rules = {leads.url("")};
+    const char* all[] = {"inner.test", "meta.test", "mixed.test", "mapped.test", "site.test"};
+    for (const char* name : all) rules.push_back("http://" + std::string(name) + ":" + origin.port());
+    user.open("s", rules);
+    for (const char* name : all) {
+      Ended e = user.run({"send", "s", "http://" + std::string(name) + ":" + origin.port() + "/"});
+      CAPTURE(uid, name, e.out, e.err);
+      CHECK(e.status == 1);
+      CHECK(user.records("s", "refused").back()["body"]["why"].string() == "address");
+    }
+    CHECK(user.run({"send", "s", leads.url("/"), "--follow", "2"}).status == 1);
+    CHECK(user.records("s", "refused").back()["body"]["why"].string() == "address");
+    CHECK(origin.connections() == (uid == people().front() ? 0 : 1));
+    // The control: the rule says where it may lead.
+    user.open("t", {"http://inner.test:" + origin.port() + " at loopback"});
+    CHECK(user.run({"send", "t", "http://inner.test:" + origin.port() + "/"}).status == 0);
+    CHECK(user.records("t", "send")[0]["body"]["peer"].string() == "127.0.0.1:" + origin.port());
+  }
+  CHECK(origin.connections() == static_cast<int>(people().size()));
+  CHECK(umount2("/etc/hosts", MNT_DETACH) == 0);
 }
 
 TEST_CASE("a chain of redirects is a line for each hop with its own answer, and no more hops than asked") {
