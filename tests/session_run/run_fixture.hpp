@@ -111,24 +111,23 @@ class Sandbox {
 
   std::string box() const { return root + "/repo/.git/h5i/boxes/human/test"; }
 
-  // `during`: called once with the driver's pid after `delay_ms`.
+  // `during`: called once with the driver's pid, when the command has printed the line "up".
   Ran run(const std::vector<std::string>& argv, Json options = json::Object{}, const std::function<void(pid_t)>& during = {},
-          int delay_ms = 0, const std::string& input = "/dev/null", bool read_output = true) {
+          const std::string& input = "/dev/null", bool read_output = true) {
     Json list = json::Array{};
     for (const std::string& a : argv) list.push(a);
     options["argv"] = list;
     spill(root + "/options.json", json::canonical(options));
-    return start({root + "/bin/driver", box(), root + "/options.json"}, during, delay_ms, input, read_output);
+    return start({root + "/bin/driver", box(), root + "/options.json"}, during, input, read_output);
   }
 
   // The command line itself, in the repository; --status-fd arrives in `report`.
   Ran cli(std::vector<std::string> words) {
     words.insert(words.begin(), root + "/bin/h5i");
-    return start(words, {}, 0, "/dev/null", true);
+    return start(words, {}, "/dev/null", true);
   }
 
-  Ran start(std::vector<std::string> words, const std::function<void(pid_t)>& during, int delay_ms, const std::string& input,
-            bool read_output) {
+  Ran start(std::vector<std::string> words, const std::function<void(pid_t)>& during, const std::string& input, bool read_output) {
     int out[2], err[2], rep[2];
     REQUIRE(pipe2(out, O_CLOEXEC) == 0);
     REQUIRE(pipe2(err, O_CLOEXEC) == 0);
@@ -159,17 +158,13 @@ class Sandbox {
       int fd;
       std::string* to;
     } streams[] = {{read_output ? out[0] : -1, &r.out}, {err[0], &r.err}, {rep[0], &report}};
-    int64_t act_at = before + delay_ms * 1000000LL;
     bool acted = !during;
     for (;;) {
       pollfd p[3];
       bool any = false;
       for (int i = 0; i < 3; i++) p[i] = {streams[i].fd, POLLIN, 0}, any |= streams[i].fd >= 0;
       if (!any) break;
-      int timeout = acted ? 60000 : static_cast<int>(std::max<int64_t>(0, (act_at - monotonic_ns()) / 1000000));
-      int n = poll(p, 3, timeout);
-      if (!acted && monotonic_ns() >= act_at) during(pid), acted = true;
-      if (n == 0 && acted && timeout == 60000) break;
+      if (poll(p, 3, 60000) == 0) break;
       for (int i = 0; i < 3; i++)
         if (p[i].fd >= 0 && p[i].revents) {
           char buf[65536];
@@ -177,6 +172,7 @@ class Sandbox {
           if (got > 0) streams[i].to->append(buf, static_cast<size_t>(got));
           else streams[i].fd = -1;
         }
+      if (!acted && r.out.find("up\n") != std::string::npos) during(pid), acted = true;
     }
     int status = 0;
     rusage usage{};

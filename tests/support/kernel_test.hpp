@@ -20,6 +20,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/slower.hpp"
+
 namespace h5i::test {
 
 constexpr unsigned kUserId = 65533;  // nobody's: not in any range that a host gives out
@@ -89,8 +91,11 @@ inline void remove_scratch(const std::string& dir) {
       dir.c_str(), [](const char* p, const struct stat*, int, FTW*) { return remove(p); }, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+// Ends a body that hangs: six times as late where a sanitizer watches, as the deadlines of whole suites are (cmake/H5iBuild.cmake).
+inline constexpr int kBodySeconds = kSlower > 1 ? 6 * 120 : 120;
+
 // Empty: everything held. Otherwise one line a failure, with the identity in front.
-inline std::string run_isolated(const Identity& who, const std::function<void(Checks&)>& body, int timeout_s = 120) {
+inline std::string run_isolated(const Identity& who, const std::function<void(Checks&)>& body, int timeout_s = kBodySeconds) {
   char scratch[] = "/tmp/h5i-test-XXXXXX";
   if (!mkdtemp(scratch)) return "mkdtemp failed";
   if (geteuid() == 0 && chown(scratch, who.uid, who.gid) != 0) return "chown of the scratch directory failed";
@@ -153,7 +158,7 @@ inline std::string run_isolated(const Identity& who, const std::function<void(Ch
 }
 
 // The body as each identity; the failures of all.
-inline std::string run_as_each(const std::function<void(Checks&)>& body, int timeout_s = 120) {
+inline std::string run_as_each(const std::function<void(Checks&)>& body, int timeout_s = kBodySeconds) {
   std::string out;
   for (const Identity& who : identities()) out += run_isolated(who, body, timeout_s);
   return out;
