@@ -15,6 +15,7 @@
 #include "core/os/beneath.hpp"
 #include "core/os/fs.hpp"
 #include "core/plugin/client.hpp"
+#include "core/session/engine_lines.hpp"
 #include "core/session/probe.hpp"
 
 namespace h5i::session {
@@ -252,13 +253,21 @@ Result<WebAnswer> act_alone_in(WebSession& session, const WebAct& act) {
   plugin::PluginInfo engine = H5I_TRY(find_engine());
   UniqueFd folder = H5I_TRY(os::open_directory(session.dir));
   H5I_TRY(record_the_dead(session, folder));
-  H5I_TRY(record(session, "act", json::Object{{"act", act.act}, {"engine", plugin_facts(engine)}, {"uid", static_cast<int64_t>(getuid())}}));
+  const evidence::Head head = H5I_TRY(record(session, "act", json::Object{{"act", act.act}, {"engine", plugin_facts(engine)}, {"uid", static_cast<int64_t>(getuid())}}));
+  struct stat log {};
+  if (::fstatat(folder.get(), "log.jsonl", &log, AT_SYMLINK_NOFOLLOW) != 0) return sys_error("stat of the session's log");
   if (UniqueFd mark(::openat(folder.get(), kServing, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)); !mark) return sys_error("mark that an act goes on");
   Json request = request_of(act);
   request["session"] = session.manifest;
   auto answer = serve(engine, folder, request, act);
   const bool died = !answer && (answer.error().code == Errc::PLUGIN_CRASHED || answer.error().code == Errc::PLUGIN_HUNG);
   if (!died && ::unlinkat(folder.get(), kServing, 0) != 0) return sys_error("end an act");
+  // A session whose engine wrote in another's name, or over what was there, is over.
+  if (auto own = check_engine_lines(session.log(), head, static_cast<uint64_t>(log.st_size), engine.id + "@" + engine.digest.value); !own && !died) {
+    session.manifest["closed"] = rfc3339(realtime_ns());
+    H5I_TRY(save_manifest_of(session));
+    return own.error();
+  }
   return answer;
 }
 
