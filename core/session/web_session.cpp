@@ -49,6 +49,19 @@ Result<evidence::Head> record(const WebSession& s, std::string kind, Json body) 
   return log.append(r);
 }
 
+// The first record holds the manifest as it was when the session was opened; only the mark of its end comes later.
+Result<void> check_against_log(const WebSession& s) {
+  Json opened;
+  H5I_TRY(evidence::read_log(s.log(), [&](uint64_t, const Json& r) {
+    if (r["kind"].string() == "websec-opened") opened = r["body"];
+    return false;
+  }));
+  Json now = s.manifest;
+  now.make_object().erase("closed");
+  if (opened == now || json::canonical(opened) == json::canonical(now)) return {};
+  return make_error(Errc::CORRUPT, "the session " + s.name + " is not what its log says that was opened", printable(s.dir + "/" + kManifest) + " was changed", "h5i log show " + s.log());
+}
+
 // flock(2) on a file that is made with the session: nothing is written for it, and the kernel gives it back however its holder dies. The folder
 // itself is locked by whoever signs the log.
 class SessionLock {
@@ -235,6 +248,7 @@ Result<void> record_the_dead(const WebSession& session, const UniqueFd& folder) 
 }  // namespace
 
 Result<WebAnswer> look_at_session(const WebSession& session, const WebAct& act) {
+  H5I_TRY(check_against_log(session));
   plugin::PluginInfo engine = H5I_TRY(find_engine());
   UniqueFd folder = H5I_TRY(os::open_directory(session.dir));
   Json request = request_of(act);
@@ -247,6 +261,7 @@ namespace {
 Result<WebAnswer> act_alone_in(WebSession& session, const WebAct& act) {
   SessionLock lock = H5I_TRY(SessionLock::take(session));
   session.manifest = H5I_TRY(load_manifest_of(session.dir));
+  H5I_TRY(check_against_log(session));
   if (const WebState state = session.state(realtime_ns()); state != WebState::LIVE)
     return make_error(Errc::CANCELLED, "the session " + session.name + " has ended", state == WebState::CLOSED ? "closed at " + session.manifest["closed"].string() : "expired at " + session.manifest["expires"].string(),
                       "h5i websec open another");

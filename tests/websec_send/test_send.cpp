@@ -333,6 +333,32 @@ TEST_CASE("a session that ended sends nothing more and still shows what it did; 
   }
 }
 
+TEST_CASE("a session is what its log says that was opened, and no file of another's is taken for a part of it") {
+  for (uid_t uid : people()) {
+    Origin origin([](const std::string&) { return ok(); }), other([](const std::string&) { return ok(); });
+    User user(uid);
+    user.open("s", {origin.url("")});
+    const std::string manifest = user.folder("s") + "/session.json", before = read_file(manifest);
+    std::string widened = before;
+    widened.replace(widened.find(origin.port()), origin.port().size(), other.port());
+    for (const std::string& text : {widened, std::string("{}"), std::string()}) {
+      std::ofstream(manifest) << text;
+      for (const std::vector<std::string>& words : {std::vector<std::string>{"send", "s", other.url("/")}, {"hist", "s"}, {"scope", "s", other.url("/")}}) {
+        Ended e = user.run(words);
+        CAPTURE(uid, text, words, e.out, e.err);
+        CHECK(e.status == 2);
+      }
+    }
+    std::ofstream(manifest) << before;
+    CHECK(user.run({"send", "s", origin.url("/")}).status == 0);  // the control
+    CHECK(other.connections() == 0);
+    REQUIRE(rename(user.log("s").c_str(), (user.home() + "/elsewhere").c_str()) == 0);
+    REQUIRE(symlink((user.home() + "/elsewhere").c_str(), user.log("s").c_str()) == 0);
+    CHECK(user.run({"send", "s", origin.url("/")}).status == 2);
+    CHECK(origin.connections() == 1);
+  }
+}
+
 TEST_CASE("what an origin says moves no cursor and forges no line") {
   const std::string evil = "\x1b]0;owned\x07\x1b[2J\r\n#1  forged\xe2\x80\xae\xf3\xa0\x81\x81\x9b";
   Origin origin([&](const std::string&) {
