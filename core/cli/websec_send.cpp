@@ -6,6 +6,7 @@ namespace h5i::cli {
 namespace {
 
 constexpr size_t kMostBytes = 4u << 20;  // of a body or a raw request: they travel in one document
+constexpr int64_t kPatienceMs = 60'000;  // for names that are looked up, and a busy machine
 constexpr int64_t kMostFollow = 20, kMostSeconds = 3600;
 
 Result<int64_t> number(const Parsed& words, const char* option, int64_t fallback, int64_t least, int64_t most) {
@@ -44,8 +45,10 @@ int websec_send(Context& ctx, const Parsed& words) {
   auto request = request_of(words);
   if (!request) return refuse_web(ctx, request.error());
   for (const Json& line : (*request)["headers"].array())
-    if (!valid_utf8(line.string())) return refuse_web(ctx, make_error(Errc::INVALID, "a header is not UTF-8", printable(line.string()), "--raw sends any bytes"));
-  return act_and_print(ctx, words.arguments[0], "send", std::move(*request), false);
+    if (!valid_utf8(line.string())) return refuse_web(ctx, make_error(Errc::INVALID, "a header is not UTF-8", printable(line.string().substr(0, line.string().find(':'))), "--raw sends any bytes"));
+  // Beyond what all its hops may take, an engine that says nothing is not waited for.
+  const int64_t longest_ms = ((*request)["follow"].integer() + 1) * (*request)["timeout_s"].integer() * 1000 + kPatienceMs;
+  return act_and_print(ctx, words.arguments[0], "send", std::move(*request), false, longest_ms);
 }
 
 }  // namespace h5i::cli

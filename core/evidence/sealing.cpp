@@ -37,7 +37,7 @@ std::optional<Seal> own_seal(const std::string& path, const std::string& log_id,
 }
 
 Result<void> flush_log(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd) return sys_error("cannot open " + printable(path));
   if (fdatasync(fd.get()) != 0) return sys_error("cannot flush " + printable(path));
   return {};

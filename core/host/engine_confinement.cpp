@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/host/session_store.hpp"
 #include "core/os/landlock.hpp"
 #include "core/os/seccomp.hpp"
 
@@ -39,7 +40,7 @@ Result<void> grant(int rules, int fd, uint64_t access, int abi_here) {
   return {};
 }
 
-Result<void> confine_files(const UniqueFd& library, int session) {
+Result<void> confine_files(const UniqueFd& library, int session, bool writes) {
   const int abi_here = abi();
   if (abi_here < 1) return make_error(Errc::TIER_PROBE_MISSING, "the engine is not confined", "missing: landlock");
   RulesetAttr attr{all_fs(abi_here), 0, all_scopes(abi_here)};
@@ -51,7 +52,11 @@ Result<void> confine_files(const UniqueFd& library, int session) {
   }
   // A copy in memory lies below no path, and is out of Landlock's reach: the kernel says EBADFD.
   if (auto r = grant(rules.get(), library.get(), kReadFile, abi_here); !r && r.error().sys_errno != EBADFD) return r;
-  if (session >= 0) H5I_TRY(grant(rules.get(), session, kKeep, abi_here));
+  if (session >= 0) H5I_TRY(grant(rules.get(), session, kLook, abi_here));
+  for (const char* part : {kLogName, kPayloadsName}) {
+    UniqueFd fd(session >= 0 && writes ? openat(session, part, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1);
+    if (fd) H5I_TRY(grant(rules.get(), fd.get(), kKeep, abi_here));
+  }
   if (syscall(SYS_landlock_restrict_self, rules.get(), 0) != 0) return sys_error("landlock_restrict_self");
   return {};
 }
@@ -122,9 +127,9 @@ Result<void> confine_calls() {
 
 }  // namespace
 
-Result<void> confine_engine(const UniqueFd& library, int session) {
+Result<void> confine_engine(const UniqueFd& library, int session, bool writes) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return sys_error("no_new_privs");
-  H5I_TRY(confine_files(library, session));
+  H5I_TRY(confine_files(library, session, writes));
   return confine_calls();
 }
 

@@ -6,8 +6,9 @@
 
 namespace h5i::host {
 
-// Of this process and for ever; it must have one thread. `session`: its folder, or -1; both are borrowed. TIER_PROBE_MISSING names what this kernel lacks: then nothing
+// Of this process and for ever; it must have one thread. `session`: its folder, or -1; both are borrowed. In it the engine reads, and with `writes`
+// writes the log and the payloads; manifest, lock and marks are the core's. TIER_PROBE_MISSING names what this kernel lacks: then nothing
 // was confined and the plugin must not be loaded.
-Result<void> confine_engine(const UniqueFd& library, int session);
+Result<void> confine_engine(const UniqueFd& library, int session, bool writes);
 
 }  // namespace h5i::host

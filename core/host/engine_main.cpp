@@ -23,7 +23,7 @@ int main() {
   std::optional<host::SessionStore> store;
   int status = host::serve_core(services, "websec", 0, [&](const Json& load, const UniqueFd& library) -> Result<void> {
     const bool given = load["session"].boolean();
-    H5I_TRY(host::confine_engine(library, given ? session.get() : -1));
+    H5I_TRY(host::confine_engine(library, given ? session.get() : -1, load["writes"].boolean()));
     if (!given) return {};
     evidence::Observer observer = evidence::Observer::plugin(load["id"].string(), PluginDigest(load["digest"].string()));
     observer.lane = evidence::Lane::ENGINE_CLAIMED;

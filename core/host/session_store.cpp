@@ -3,22 +3,15 @@
 #include <unistd.h>
 
 namespace h5i::host {
-namespace {
-
-constexpr const char* kLog = "log.jsonl";
-constexpr const char* kPayloads = "blobs";
-
-}  // namespace
-
 Result<SessionStore> SessionStore::open(const UniqueFd& folder, evidence::Observer observer) {
   if (fchdir(folder.get()) != 0) return sys_error("enter the session's folder");
-  auto head = evidence::read_head(kLog);
+  auto head = evidence::read_head(kLogName);
   if (!head || head->count == 0) return make_error(Errc::CORRUPT, "the session has no log", "its first record is the core's");
   return SessionStore(std::move(observer));
 }
 
 Result<uint64_t> SessionStore::append(std::string kind, Json body) {
-  if (!log_) log_.emplace(H5I_TRY(evidence::Log::open(kLog)));
+  if (!log_) log_.emplace(H5I_TRY(evidence::Log::open(kLogName)));
   evidence::Record r;
   r.observer = observer_;
   r.boundary = evidence::Boundary::NET;
@@ -28,11 +21,11 @@ Result<uint64_t> SessionStore::append(std::string kind, Json body) {
 }
 
 Result<void> SessionStore::read(uint64_t from, const std::function<bool(const Json&)>& each) const {
-  return evidence::read_log(kLog, [&](uint64_t index, const Json& record) { return index < from || each(record); });
+  return evidence::read_log(kLogName, [&](uint64_t index, const Json& record) { return index < from || each(record); });
 }
 
-Result<std::string> SessionStore::put(std::string_view payload) const { return H5I_TRY(evidence::put_blob(kPayloads, payload)).sha256; }
+Result<std::string> SessionStore::put(std::string_view payload) const { return H5I_TRY(evidence::put_blob(kPayloadsName, payload)).sha256; }
 
-Result<std::string> SessionStore::get(const std::string& sha256, uint64_t limit) const { return evidence::get_blob(kPayloads, sha256, limit); }
+Result<std::string> SessionStore::get(const std::string& sha256, uint64_t limit) const { return evidence::get_blob(kPayloadsName, sha256, limit); }
 
 }  // namespace h5i::host

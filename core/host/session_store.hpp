@@ -14,6 +14,9 @@ namespace h5i::host {
 constexpr size_t kMaxSessionBody = 256u << 10;
 constexpr size_t kMaxPayload = 64u << 20;
 
+constexpr const char* kLogName = "log.jsonl";
+constexpr const char* kPayloadsName = "blobs";  // a folder; the core makes it
+
 class SessionStore {
  public:
   // Makes the session's folder this process's working directory: names are relative to it from here on. The log is opened for writing by the

@@ -427,6 +427,7 @@ Result<void> HostProcess::load(const LoadSpec& spec) {
                            {"digest", spec.digest.value},
                            {"kind", spec.kind},
                            {"session", spec.session},
+                           {"writes", spec.writes},
                            {"services", std::move(services)}};
   verb_ = FrameType::LOAD;
   request_++;

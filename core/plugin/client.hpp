@@ -54,6 +54,7 @@ struct LoadSpec {
   std::vector<std::string> services;  // host interfaces of the manifest
   std::string kind = "tier";          // or "websec"
   bool session = false;               // of a websec plugin: a session was given to start_engine()
+  bool writes = false;                // and it may add to its log and payloads
 };
 
 struct Outcome {

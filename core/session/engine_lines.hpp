@@ -7,7 +7,8 @@
 namespace h5i::session {
 
 // `before`, `bytes`: the log's head and size when the engine got it. Everything after continues the chain from there, and each record is the
-// engine's own: lane engine-claimed, this observer. LOG_CHAIN, LOG_TRUNCATED or LOG_FOREIGN names the first record that is not.
+// engine's own: lane engine-claimed, this observer. LOG_CHAIN or LOG_TRUNCATED names the first record that is not.
+// A last line that is not whole is none: who writes next cuts it off.
 Result<void> check_engine_lines(const std::string& log, const evidence::Head& before, uint64_t bytes, const std::string& observer);
 
 }  // namespace h5i::session

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "core/base/text.hpp"
@@ -24,6 +25,7 @@ namespace {
 constexpr size_t kManifestLimit = 4u << 20;
 constexpr const char* kManifest = "session.json";
 constexpr const char* kLock = "lock";
+constexpr const char* kPayloads = "blobs";  // with the log all that an engine writes
 constexpr const char* kServing = "serving";  // there while an engine is at work: who finds it and has the lock knows that one was killed
 
 std::string folder_of(const UserDirs& dirs) { return dirs.state + "/websec"; }
@@ -69,7 +71,7 @@ class SessionLock {
   static Result<SessionLock> take(const WebSession& s) {
     UniqueFd dir = H5I_TRY(os::open_directory(s.dir));
     SessionLock out;
-    out.fd_ = H5I_TRY(os::open_beneath(dir, kLock, O_RDONLY));
+    out.fd_ = H5I_TRY(os::open_beneath(dir, kLock, O_RDONLY | O_NONBLOCK));
     while (::flock(out.fd_.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
       if (errno == EWOULDBLOCK) return make_error(Errc::BUSY, "the session " + s.name + " is in use", "another h5i has its lock");
@@ -88,7 +90,9 @@ Json plugin_facts(const plugin::PluginInfo& p) {
   return json::Object{{"id", p.id}, {"version", p.version}, {"digest", p.digest.value}, {"trust", plugin::trust_name(p.trust)}};
 }
 
-Result<plugin::HostProcess> start_engine(const plugin::PluginInfo& engine, const UniqueFd& folder, plugin::HostEvents events = {}) {
+enum class Right { LOOK, WRITE };  // of an engine, in the folder that it is given
+
+Result<plugin::HostProcess> start_engine(const plugin::PluginInfo& engine, const UniqueFd& folder, Right right, plugin::HostEvents events = {}) {
   UniqueFd program = H5I_TRY(plugin::open_helper(plugin::install_prefix(), "libexec/h5i/h5i-engine"));
   plugin::VerifiedLibrary library = H5I_TRY(plugin::open_verified(engine, geteuid()));
   plugin::HostProcess host = H5I_TRY(plugin::HostProcess::start_engine(program, folder, std::move(events)));
@@ -99,17 +103,18 @@ Result<plugin::HostProcess> start_engine(const plugin::PluginInfo& engine, const
   spec.digest = library.digest;
   spec.kind = "websec";
   spec.session = folder.get() >= 0;
+  spec.writes = right == Right::WRITE;
   for (const Json& s : engine.manifest["host_services"].array()) spec.services.push_back(s.string());
   H5I_TRY(host.load(spec));
   return host;
 }
 
-Result<WebAnswer> serve(const plugin::PluginInfo& engine, const UniqueFd& folder, const Json& request, const WebAct& act) {
+Result<WebAnswer> serve(const plugin::PluginInfo& engine, const UniqueFd& folder, Right right, const Json& request, const WebAct& act) {
   plugin::HostEvents events;
   events.log = [&](int, const std::string& text) {
     if (act.progress) act.progress(text);
   };
-  plugin::HostProcess host = H5I_TRY(start_engine(engine, folder, std::move(events)));
+  plugin::HostProcess host = H5I_TRY(start_engine(engine, folder, right, std::move(events)));
   auto answer = H5I_TRY(host.act(request, act.timeout_ms));
   if (host.run_error()) {
     Error e = *host.run_error();
@@ -127,7 +132,7 @@ Result<Json> prove_engine(const plugin::PluginInfo& engine, const std::string& s
   auto verify = [&]() -> Result<Json> {
     H5I_TRY(record(s, "websec-opened", json::Object{}));
     UniqueFd folder = H5I_TRY(os::open_directory(s.dir));
-    plugin::HostProcess host = H5I_TRY(start_engine(engine, folder));
+    plugin::HostProcess host = H5I_TRY(start_engine(engine, folder, Right::WRITE));
     Json verified = H5I_TRY(host.verify_exec(json::Object{{"schema", "h5i.websec-run/1"}}));
     H5I_TRY(check_verify(verified, engine.id));
     host.shutdown();
@@ -136,6 +141,33 @@ Result<Json> prove_engine(const plugin::PluginInfo& engine, const std::string& s
   (void)::unlink(s.log().c_str());
   (void)::rmdir(s.dir.c_str());
   return verify;
+}
+
+// Without a lock of ours: until it is another program, who signs has all of our descriptors.
+void seal(const WebSession& session) {
+  auto helper = plugin::open_helper(plugin::install_prefix(), "libexec/h5i/h5i-evidence");
+  if (helper) (void)evidence::start_sealing("/proc/self/fd/" + std::to_string(helper->get()), session.log());
+}
+
+// What a killed engine left: the log says so before anything new is in it.
+Result<void> record_the_dead(const WebSession& session) {
+  UniqueFd folder = H5I_TRY(os::open_directory(session.dir));
+  if (::faccessat(folder.get(), kServing, F_OK, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  H5I_TRY(record(session, "engine-died", json::Object{}));
+  if (::unlinkat(folder.get(), kServing, 0) != 0) return sys_error("remove what a killed engine left");
+  return {};
+}
+
+// What an `open` that was killed left of its scratch session, once nobody can be at it any more.
+void sweep_scratch(const std::string& folder) {
+  constexpr time_t kLongDead = 600;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename();
+    struct stat st {};
+    if ((name.starts_with(".proof-") || name.starts_with(".new-")) && ::lstat(entry.path().c_str(), &st) == 0 && S_ISDIR(st.st_mode) && ::time(nullptr) - st.st_mtime > kLongDead)
+      std::filesystem::remove_all(entry.path(), ignored);
+  }
 }
 
 Json request_of(const WebAct& act) { return json::Object{{"schema", "h5i.websec-run/1"}, {"act", act.act}, {"words", act.words}}; }
@@ -167,6 +199,7 @@ Result<plugin::PluginInfo> find_engine() {
 Result<WebSession> open_web_session(const UserDirs& dirs, const plugin::PluginInfo& engine, const WebOpen& open) {
   if (!valid_web_name(open.name)) return make_error(Errc::INVALID, "not a session's name: " + printable(open.name), "[a-z0-9][a-z0-9._-]{0,63}");
   H5I_TRY(make_private_directory(folder_of(dirs)));
+  sweep_scratch(folder_of(dirs));
   SessionId id = H5I_TRY(new_session_id());
   Json proof = H5I_TRY(prove_engine(engine, folder_of(dirs) + "/.proof-" + id.value));
   WebSession s{open.name, folder_of(dirs) + "/.new-" + id.value, {}};
@@ -184,6 +217,7 @@ Result<WebSession> open_web_session(const UserDirs& dirs, const plugin::PluginIn
                             {"proved", proof["dimensions"]}};
   auto written = record(s, "websec-opened", s.manifest);
   auto saved = written ? evidence::create_file(s.dir + "/" + kLock, "", 0600) : Result<void>(written.error());
+  if (saved && ::mkdir((s.dir + "/" + kPayloads).c_str(), 0700) != 0) saved = sys_error("make the folder of payloads");
   if (saved) saved = save_manifest_of(s);
   const std::string name = folder_of(dirs) + "/" + open.name;
   // A folder that holds something is in the way of a rename: of two that open one name, one wins.
@@ -192,10 +226,12 @@ Result<WebSession> open_web_session(const UserDirs& dirs, const plugin::PluginIn
                                                   : Result<void>(sys_error("name the session's folder"));
   if (!saved) {
     for (const char* file : {"log.jsonl", kLock, kManifest}) (void)::unlink((s.dir + "/" + file).c_str());
+    (void)::rmdir((s.dir + "/" + kPayloads).c_str());
     (void)::rmdir(s.dir.c_str());
     return saved.error();
   }
   s.dir = name;
+  seal(s);
   return s;
 }
 
@@ -219,10 +255,13 @@ std::vector<WebSession> list_web_sessions(const UserDirs& dirs) {
   return out;
 }
 
-Result<bool> close_web_session(WebSession& session) {
+namespace {
+
+Result<bool> close_locked(WebSession& session) {
   SessionLock lock = H5I_TRY(SessionLock::take(session));
   session.manifest = H5I_TRY(load_manifest_of(session.dir));
   if (session.manifest["closed"].is_string()) return false;
+  H5I_TRY(record_the_dead(session));
   const std::string now = rfc3339(realtime_ns());
   const Json before = session.manifest;
   session.manifest["closed"] = now;
@@ -235,17 +274,13 @@ Result<bool> close_web_session(WebSession& session) {
   return true;
 }
 
-namespace {
-
-// What a killed engine left: the log says so before anything new is in it.
-Result<void> record_the_dead(const WebSession& session, const UniqueFd& folder) {
-  if (::faccessat(folder.get(), kServing, F_OK, AT_SYMLINK_NOFOLLOW) != 0) return {};
-  H5I_TRY(record(session, "engine-died", json::Object{}));
-  if (::unlinkat(folder.get(), kServing, 0) != 0) return sys_error("remove what a killed engine left");
-  return {};
-}
-
 }  // namespace
+
+Result<bool> close_web_session(WebSession& session) {
+  auto closed = close_locked(session);
+  if (closed && *closed) seal(session);
+  return closed;
+}
 
 Result<WebAnswer> look_at_session(const WebSession& session, const WebAct& act) {
   H5I_TRY(check_against_log(session));
@@ -253,7 +288,7 @@ Result<WebAnswer> look_at_session(const WebSession& session, const WebAct& act) 
   UniqueFd folder = H5I_TRY(os::open_directory(session.dir));
   Json request = request_of(act);
   request["session"] = session.manifest;
-  return serve(engine, folder, request, act);
+  return serve(engine, folder, Right::LOOK, request, act);
 }
 
 namespace {
@@ -267,20 +302,21 @@ Result<WebAnswer> act_alone_in(WebSession& session, const WebAct& act) {
                       "h5i websec open another");
   plugin::PluginInfo engine = H5I_TRY(find_engine());
   UniqueFd folder = H5I_TRY(os::open_directory(session.dir));
-  H5I_TRY(record_the_dead(session, folder));
+  H5I_TRY(record_the_dead(session));
   const evidence::Head head = H5I_TRY(record(session, "act", json::Object{{"act", act.act}, {"engine", plugin_facts(engine)}, {"uid", static_cast<int64_t>(getuid())}}));
   struct stat log {};
   if (::fstatat(folder.get(), "log.jsonl", &log, AT_SYMLINK_NOFOLLOW) != 0) return sys_error("stat of the session's log");
   if (UniqueFd mark(::openat(folder.get(), kServing, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)); !mark) return sys_error("mark that an act goes on");
   Json request = request_of(act);
   request["session"] = session.manifest;
-  auto answer = serve(engine, folder, request, act);
+  auto answer = serve(engine, folder, Right::WRITE, request, act);
   const bool died = !answer && (answer.error().code == Errc::PLUGIN_CRASHED || answer.error().code == Errc::PLUGIN_HUNG);
   if (!died && ::unlinkat(folder.get(), kServing, 0) != 0) return sys_error("end an act");
-  // A session whose engine wrote in another's name, or over what was there, is over.
-  if (auto own = check_engine_lines(session.log(), head, static_cast<uint64_t>(log.st_size), engine.id + "@" + engine.digest.value); !own && !died) {
+  // A session whose engine wrote in another's name, or over what was there, is over. The record of it is the log's last.
+  if (auto own = check_engine_lines(session.log(), head, static_cast<uint64_t>(log.st_size), engine.id + "@" + engine.digest.value); !own) {
     session.manifest["closed"] = rfc3339(realtime_ns());
     H5I_TRY(save_manifest_of(session));
+    (void)record(session, "engine-forged", json::Object{{"found", own.error().evidence}});
     return own.error();
   }
   return answer;
@@ -290,12 +326,10 @@ Result<WebAnswer> act_alone_in(WebSession& session, const WebAct& act) {
 
 Result<WebAnswer> act_in_session(WebSession& session, const WebAct& act) {
   auto answer = act_alone_in(session, act);
-  // With the lock given back: until it is another program, who signs has all of our descriptors.
-  auto helper = plugin::open_helper(plugin::install_prefix(), "libexec/h5i/h5i-evidence");
-  if (helper) (void)evidence::start_sealing("/proc/self/fd/" + std::to_string(helper->get()), session.log());
+  seal(session);
   return answer;
 }
 
-Result<WebAnswer> act_alone(const plugin::PluginInfo& engine, const WebAct& act) { return serve(engine, UniqueFd(), request_of(act), act); }
+Result<WebAnswer> act_alone(const plugin::PluginInfo& engine, const WebAct& act) { return serve(engine, UniqueFd(), Right::LOOK, request_of(act), act); }
 
 }  // namespace h5i::session

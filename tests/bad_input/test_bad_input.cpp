@@ -86,6 +86,7 @@ class Matrix {
     w_.made({"key", "show"});
     for (const char* session : {"web", "ended"}) w_.made({"websec", "open", session, "--scope", "http://127.0.0.1:1"});
     w_.made({"websec", "close", "ended"});
+    w_.settle();
     w_.tier = ids_.tier;
     w_.keep("repository");
     w_.make_boxes();
@@ -195,7 +196,7 @@ class Matrix {
   void did_its_work(const Verb& v, const Condition& c) {
     prepare(c);
     Ended e = run(program(v, c, true));
-    if (v.verb == "run" || v.verb == "shell") w_.settle();
+    if (v.verb == "run" || v.verb == "shell" || v.noun == "websec") w_.settle();
     CAPTURE(e.status, e.out, e.err);
     said("ok", v, c, e);
     if (c.sees == Sees::NO_OUTPUT || c.sees == Sees::NOTHING) {

@@ -26,7 +26,7 @@ struct Engine {
 };
 
 // `folder`: of a session whose log has a first record; empty: none is served.
-Engine engine(const std::string& folder, const char* kind = "websec", rlim_t largest_file = RLIM_INFINITY) {
+Engine engine(const std::string& folder, const char* kind = "websec", rlim_t largest_file = RLIM_INFINITY, bool writes = true) {
   Engine out;
   std::string bytes = read_file(build_dir() + "/tests/host/plugins/websec-fixture.so");
   auto library = plugin::sealed_memfd("fixture", bytes);
@@ -48,6 +48,7 @@ Engine engine(const std::string& folder, const char* kind = "websec", rlim_t lar
   spec.services = {"h5i.host.log/1", "h5i.host.clock/1", "h5i.host.session/1", "h5i.host.spawn/1", "h5i.host.cgroup/1"};
   spec.kind = kind;
   spec.session = !folder.empty();
+  spec.writes = writes;
   if (auto loaded = started->load(spec); !loaded) {
     out.error = loaded.error().what + ": " + loaded.error().evidence;
     return out;
@@ -58,7 +59,7 @@ Engine engine(const std::string& folder, const char* kind = "websec", rlim_t lar
 
 std::string session_in(const std::string& dir) {
   std::string folder = dir + "/session";
-  if (mkdir(folder.c_str(), 0700) != 0) return {};
+  if (mkdir(folder.c_str(), 0700) != 0 || mkdir((folder + "/blobs").c_str(), 0700) != 0) return {};
   auto log = evidence::Log::open(folder + "/log.jsonl");
   evidence::Record opened;
   opened.kind = "websec-opened";
@@ -88,14 +89,14 @@ KERNEL_TEST("an engine runs nothing, reads and writes nothing but its session, a
   const std::map<std::string, std::string> refused = {
       {"fork", "EPERM"},         {"exec", "EPERM"},          {"read-theirs", "EACCES"},       {"list-theirs", "EACCES"}, {"write-theirs", "EACCES"}, {"remove-theirs", "EACCES"},
       {"read-passwd", "EACCES"}, {"read-proc", "EACCES"},    {"unix-stream", "EAFNOSUPPORT"}, {"unix-pair", "EPERM"},    {"vsock", "EAFNOSUPPORT"},  {"netlink-netfilter", "EAFNOSUPPORT"},
-      {"trace", "EPERM"},        {"unshare", "EPERM"}};
+      {"trace", "EPERM"},        {"unshare", "EPERM"},       {"write-ours", "EACCES"}};  // manifest, lock and marks are the core's
   // What an engine needs.
-  const char* granted[] = {"thread", "write-ours", "read-certificates", "inet-stream", "inet6-datagram", "netlink-route"};
+  const char* granted[] = {"thread", "read-certificates", "inet-stream", "inet6-datagram", "netlink-route"};
   for (const auto& [act, err] : refused) KCHECK_SAYS(answer->document[act].string() == err, act + " " + answer->document[act].string());
   for (const char* act : granted) KCHECK_SAYS(answer->document[act].string() == "done", act + (" " + answer->document[act].string()));
   const bool scoped = os::landlock::abi() >= 6;
   KCHECK_SAYS((answer->document["signal-parent"].string() == "EPERM") == scoped, answer->document["signal-parent"].string());
-  KCHECK(access((folder + "/new").c_str(), F_OK) == 0 && access((theirs + "/gone").c_str(), F_OK) == 0);
+  KCHECK(access((folder + "/new").c_str(), F_OK) != 0 && access((theirs + "/gone").c_str(), F_OK) == 0);
   // The control: outside, the same tries succeed, all of them (vsock where the kernel has it).
   for (auto& [act, attempt] : fixture::acts(ours, others)) {
     if (act == "trace" || act == "unshare") continue;  // of this process; in a child they are "traced" and "user-namespace"
@@ -132,6 +133,21 @@ KERNEL_TEST("what an engine says is in the log as the engine's, whatever it call
   KCHECK_SAYS(read->document["records"].array().size() == 1 && read->document["payload"].string() == "payload" && read->document["digest"].string() == sha256_hex("payload") &&
                   !read->document["absent"].boolean(true) && !read->document["too-long"].boolean(true),
               json::canonical(read->document));
+}
+
+KERNEL_TEST("an engine that only looks reads the log and adds nothing to it", "[engine]") {
+  const std::string folder = session_in(k.dir());
+  Engine e = engine(folder, "websec", RLIM_INFINITY, false);
+  KREQUIRE(e.process);
+  const std::string before = read_file(folder + "/log.jsonl");
+  auto refused = e.process->act(asked("append", json::Object{{"kind", "send"}, {"body", json::Object{}}}), 30000);
+  KCHECK(refused && e.process->run_error() && e.process->run_error()->code == Errc::LOG_WRITE);
+  KCHECK(read_file(folder + "/log.jsonl") == before && !before.empty());
+  // The control.
+  Engine writes = engine(folder);
+  KREQUIRE(writes.process);
+  auto added = writes.process->act(asked("append", json::Object{{"kind", "send"}, {"body", json::Object{}}}), 30000);
+  KCHECK(added && !writes.process->run_error() && read_file(folder + "/log.jsonl").size() > before.size());
 }
 
 KERNEL_TEST("a log that takes no more is named, and what was written stays whole", "[engine]") {

@@ -51,6 +51,8 @@ TEST_CASE("an engine's lines continue the log and are its own, or it is found ou
                       {"another engine's name", append(evidence::Lane::ENGINE_CLAIMED, "http@4567"), Errc::LOG_CHAIN},
                       {"the last line before it", edit(2, "\"act\"", "\"nap\""), Errc::LOG_CHAIN},
                       {"a shorter log", [](const std::string& path) { std::filesystem::resize_file(path, 100); }, Errc::LOG_TRUNCATED},
+                      {"a line that a kill cut", [](const std::string& path) { std::ofstream(path, std::ios::app) << "{\"body\":"; }, Errc::OK},
+                      {"a line that follows another", [](const std::string& path) { std::ofstream(path, std::ios::app) << read_file(path).substr(0, read_file(path).find('\n') + 1); }, Errc::LOG_CHAIN},
                       {"a line that is none", [](const std::string& path) { std::ofstream(path, std::ios::app) << "{}\n"; }, Errc::LOG_CHAIN}};
   for (const Row& row : rows) {
     CAPTURE(row.what);

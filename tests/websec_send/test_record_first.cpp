@@ -77,7 +77,7 @@ TEST_CASE("with a disk that is full nothing is dialled, and the refusal names th
     REQUIRE((mkdir(folder.c_str(), 0700) == 0 && mount("small", folder.c_str(), "tmpfs", 0, "size=256k,mode=0700") == 0 && chown(folder.c_str(), uid, uid) == 0));
     for (const auto& entry : std::filesystem::directory_iterator(kept)) {
       std::string to = folder + "/" + entry.path().filename().string();
-      std::filesystem::copy_file(entry.path(), to);
+      std::filesystem::copy(entry.path(), to);
       REQUIRE(chown(to.c_str(), uid, uid) == 0);
     }
     // Beside the log, all of it; the log's own last page has room for some lines more.

@@ -186,6 +186,85 @@ TEST_CASE("a name that leads to this machine is not dialled under a rule that gr
   CHECK(umount2("/etc/hosts", MNT_DETACH) == 0);
 }
 
+TEST_CASE("values that say who asks are in no line of the log and on no screen, however they are written") {
+  Origin origin([](const std::string&) {
+    return "HTTP/1.1 302 Found\r\nSet-Cookie: PASSWD1; Path=/\r\nSET-COOKIE: a=PASSWD2\r\nset-cookie : b=PASSWD3\r\nLocation: http://u:PASSWD4@127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
+  });
+  User user(people().back());
+  user.open("s", {origin.url("")}, {"--capture"});
+  std::string said;
+  auto tried = [&](std::vector<std::string> words) {
+    Ended e = user.run(words);
+    said += e.out + e.err;
+  };
+  tried({"send", "s", origin.url("/"), "--lenient", "--follow", "2", "-H", "Cookie: PASSWD5; x=PASSWD6", "-H", "authorization: PASSWD7"});
+  tried({"send", "s", "http://u:PASSWD8@127.0.0.1:99999/"});
+  tried({"send", "s", "http://u:PASSWD9@127.0.0.1/", "--json"});
+  tried({"scope", "s", "http://u:PASSWDA@127.0.0.1/", "--json"});
+  tried({"send", "s", origin.url("/"), "-H", "Authorization: PASSWDB\xff"});
+  std::ofstream(user.home() + "/raw", std::ios::binary) << "PASSWDC\r\nAuthorization:\r\n PASSWDD\r\nX: y\rCookie: c=PASSWDE\r\n\r\n";
+  tried({"send", "s", origin.url("/"), "--raw", user.home() + "/raw", "--lenient"});
+  REQUIRE(origin.requests().size() == 2);
+  for (const Json& line : user.records("s", "send")) tried({"show", "s", std::to_string(line["seq"].integer())});
+  const std::string log = read_file(user.log("s"));
+  CAPTURE(said, log);
+  CHECK(said.find("PASSWD") == std::string::npos);
+  CHECK(log.find("PASSWD") == std::string::npos);
+  // With the messages that were asked to be kept: what the person wrote in the first line is theirs, what follows a name is masked.
+  said.clear();
+  for (const Json& line : user.records("s", "send")) tried({"show", "s", std::to_string(line["seq"].integer()), "--bytes"});
+  for (char c : std::string("1235678ABDE")) {
+    CAPTURE(said, c);
+    CHECK(said.find(std::string("PASSWD") + c) == std::string::npos);
+  }
+}
+
+TEST_CASE("bytes that no path rule can be held to are not sent where one is, and an answer read two ways leads nowhere") {
+  Origin origin([](const std::string& request) {
+    return request.find("/two") != std::string::npos ? "HTTP/1.1 302 Found\r\nLocation: /a\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n" : ok();
+  });
+  User user(people().back());
+  user.open("s", {origin.url("/ok")});
+  std::ofstream(user.home() + "/raw", std::ios::binary) << "GET /elsewhere HTTP/1.1\r\nHost: x\r\n\r\n";
+  CHECK(user.run({"send", "s", origin.url("/ok"), "--raw", user.home() + "/raw"}).status == 1);
+  CHECK(user.records("s", "refused").back()["body"]["why"].string() == "raw-path");
+  CHECK(origin.connections() == 0);
+  user.open("t", {origin.url("")});
+  CHECK(user.run({"send", "t", origin.url("/ok"), "--raw", user.home() + "/raw"}).status == 0);  // the control
+  CHECK(user.run({"send", "t", origin.url("/two"), "--follow", "3", "--lenient"}).out.find("/a") == std::string::npos);
+  CHECK(origin.requests().size() == 2);
+  // The machine itself by the name that is none.
+  user.open("u", {"http://0.0.0.0:" + origin.port()});
+  CHECK(user.run({"send", "u", "http://0.0.0.0:" + origin.port() + "/"}).status == 1);
+  CHECK(origin.connections() == 2);
+  // The session's end holds between two hops as well.
+  Origin slow([](const std::string&) {
+    usleep(2'200'000);
+    return moved(302, "/next");
+  });
+  user.open("v", {slow.url("")}, {"--for", "2s"});
+  CHECK(user.run({"send", "v", slow.url("/"), "--follow", "3"}).status == 1);
+  CHECK(slow.requests().size() == 1);
+  CHECK(user.records("v", "refused").back()["body"]["why"].string() == "expired");
+}
+
+TEST_CASE("an answer that is more than a line holds has its outcome all the same") {
+  Origin origin([](const std::string&) {
+    std::string head = "HTTP/1.1 302 Found\r\n";
+    for (int i = 0; i < 120; i++) head += std::string(2000, '\x01') + std::to_string(i) + ": x\r\nSet-Cookie: " + std::string(500, '\x02') + "=x\r\n";
+    return head + "Location: /" + std::string(100000, '\x81') + "\r\nContent-Length: 0\r\n\r\n";
+  });
+  User user(people().back());
+  user.open("s", {origin.url("")});
+  for (const char* how : {"--lenient", "--json"}) {
+    Ended e = user.run({"send", "s", origin.url("/"), "--follow", "2", how});
+    CAPTURE(e.out.substr(0, 2000), e.err);
+    CHECK((e.status == 0 || e.status == 1));
+  }
+  CHECK(user.records("s", "outcome").size() == user.records("s", "send").size());
+  CHECK(origin.requests().size() == 2);
+}
+
 TEST_CASE("a chain of redirects is a line for each hop with its own answer, and no more hops than asked") {
   Origin origin([](const std::string& request) {
     if (request.starts_with("GET /1 ") || request.starts_with("POST /1 ")) return moved(302, "/2");

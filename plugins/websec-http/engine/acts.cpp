@@ -69,6 +69,7 @@ sdk::Result<Answer> send_act(const sdk::Host& host, const json::Value& session, 
   options.follow = static_cast<int>(words["follow"].integer());
   options.timeout_ns = words["timeout_s"].integer(30) * 1'000'000'000;
   options.lenient = words["lenient"].boolean();
+  options.expires_ns = session["expires_ns"].integer(INT64_MAX);
   options.capture = session["options"]["capture"].boolean();
   Recorder recorder(host);
   Sends sends = H5I_SDK_TRY(send(host, recorder, scope, words["url"].string(), std::move(request), options));
@@ -120,20 +121,37 @@ sdk::Result<Answer> hist(const sdk::Host& host, const json::Value&, const json::
   return Answer{json::Object{{"rows", std::move(rows)}, {"lines", std::move(lines)}}, 0};
 }
 
-// A head as people may see it: values of headers that say who asks are a number of bytes.
+bool is_set_cookie(std::string name) {
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return name == "set-cookie" || name == "set-cookie2";
+}
+
+// A head as people may see it: values of headers that say who asks, and of cookies that are set, are a number of bytes. A bare CR ends a line here
+// as well, and a line that begins with a blank goes on with the one before.
 std::string masked(const std::string& head) {
   std::string out;
+  bool hide = false;
   for (size_t at = 0; at < head.size();) {
-    size_t end = std::min(head.find('\n', at), head.size() - 1) + 1;
-    std::string line = head.substr(at, end - at);
-    size_t colon = line.find(':');
-    std::string name = line.substr(0, std::min(colon, line.size()));
-    if (colon != std::string::npos && (is_credential(name) || name.size() == 10) && (is_credential(name) || name == "Set-Cookie" || name == "set-cookie")) {
-      size_t value = line.find_first_not_of(" \t", colon + 1), tail = line.find_last_not_of("\r\n");
-      if (value != std::string::npos && tail >= value) line = line.substr(0, value) + "[" + std::to_string(tail - value + 1) + " bytes]" + line.substr(tail + 1);
+    size_t end = head.find_first_of("\r\n", at);
+    size_t next = end == std::string::npos ? head.size() : head.find_first_not_of("\r\n", end);
+    if (end == std::string::npos) end = head.size();
+    if (next == std::string::npos) next = head.size();
+    const std::string line = head.substr(at, end - at), ending = head.substr(end, next - end);
+    size_t value = 0;
+    if (line.empty() || (line[0] != ' ' && line[0] != '\t')) {
+      size_t colon = line.find(':');
+      std::string name = line.substr(0, std::min(colon, line.size()));
+      while (!name.empty() && (name.back() == ' ' || name.back() == '\t')) name.pop_back();
+      hide = colon != std::string::npos && (is_credential(name) || is_set_cookie(name));
+      value = colon == std::string::npos ? 0 : line.find_first_not_of(" \t", colon + 1);
+    } else {
+      value = line.find_first_not_of(" \t");
     }
-    out += line;
-    at = end;
+    if (hide && value != std::string::npos) out += line.substr(0, value) + "[" + std::to_string(line.size() - value) + " bytes]";
+    else out += line;
+    out += ending;
+    at = next;
   }
   return out;
 }
@@ -173,6 +191,7 @@ sdk::Result<Answer> scope_act(const sdk::Host&, const json::Value& session, cons
     return Answer{json::Object{{"scope", scope.text()}, {"lines", std::move(lines)}}, 0};
   }
   Url url = H5I_SDK_TRY(Url::parse(words["url"].string()));
+  if (url.has_credentials()) return sdk::failure(H5I_E_INVALID, "a URL with a user or a password: leave them out");
   Decision decision = scope.decide(url);
   add_lines(scope.explain(url, decision).text(), lines);
   json::Value out = json::Object{{"scope", scope.text()}, {"url", url.href_without_fragment()}, {"allowed", decision.allowed}, {"reason", name(decision.reason)}};

@@ -51,6 +51,12 @@ sdk::Result<Recorded> Recorder::intent(Intent i) {
 sdk::Status Recorder::outcome(const Recorded& sent, json::Value facts) {
   facts["of"] = sent.seq();
   auto written = host_.append("outcome", facts);
+  // What a peer said may be more than a line holds: how it ended is told all the same.
+  if (!written.ok() && written.error().code != H5I_E_LOG_WRITE) {
+    json::Value least = json::Object{{"of", sent.seq()}, {"ended", facts["ended"]}, {"text", "what else was seen is too much for a line"}};
+    if (facts["status"].is_int()) least["status"] = facts["status"];
+    written = host_.append("outcome", least);
+  }
   if (written.ok()) return {};
   degraded_ = true;
   return written.error();

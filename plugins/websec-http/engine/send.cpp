@@ -16,16 +16,36 @@ namespace {
 constexpr size_t kPiece = 64 << 10;
 constexpr uint64_t kLargestAnswer = 64u << 20;  // bytes on the wire
 constexpr size_t kShown = 2048;                 // of a header's value in the log
+constexpr size_t kNames = 200;                  // of headers or cookies in the log
+constexpr size_t kName = 100;                   // bytes of each
+constexpr size_t kLongestUrl = 16 << 10;
 
 int64_t now_ns() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
   return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
+int64_t realtime_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_REALTIME, &t);
+  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
 int64_t micros(int64_t from, int64_t to) { return (to - from) / 1000; }
 
 // What an origin wrote, for a line of the log.
 std::string text_of(std::string_view bytes) { return to_valid_utf8(bytes.substr(0, kShown)); }
+
+// What is no URL may hold a password as well as one that is.
+std::string url_of(std::string_view text) {
+  return text.find('@') == std::string_view::npos ? text_of(text) : "(no URL, " + std::to_string(text.size()) + " bytes)";
+}
+
+// The name of a cookie; what has no name may be all value.
+std::string cookie_name(std::string_view pair) {
+  while (!pair.empty() && (pair.front() == ' ' || pair.front() == '\t')) pair.remove_prefix(1);
+  size_t equals = pair.find('=');
+  return equals == std::string_view::npos || equals == 0 ? "(nameless)" : to_valid_utf8(pair.substr(0, std::min(equals, kName)));
+}
 
 class Hash {
  public:
@@ -78,7 +98,7 @@ class Sender {
   sdk::Result<Sends> run(const std::string& url, Request request) {
     auto parsed = Url::parse(url);
     if (!parsed.ok()) {
-      H5I_SDK_TRY(refuse(text_of(url), "url", parsed.error().text, 1));
+      H5I_SDK_TRY(refuse(url_of(url), "url", parsed.error().text, 1));
       return std::move(out_);
     }
     Url at = *parsed;
@@ -121,9 +141,22 @@ class Sender {
       H5I_SDK_TRY(refuse(url.origin().text() + "/", "url-credentials", "a URL with a user or a password would be in every log: give a header instead", 1));
       return std::optional<Url>();
     }
+    if (text.size() > kLongestUrl) {
+      H5I_SDK_TRY(refuse(text_of(text), "url-too-long", std::to_string(text.size()) + " bytes, at most " + std::to_string(kLongestUrl), 1));
+      return std::optional<Url>();
+    }
+    if (realtime_ns() >= options_.expires_ns) {
+      H5I_SDK_TRY(refuse(text, "expired", "the session ended meanwhile", 1));
+      return std::optional<Url>();
+    }
     Decision decision = scope_.decide(url);
     if (!decision.allowed) {
       H5I_SDK_TRY(refuse(text, "scope", scope_.explain(url, decision).line, 1, scope_.rule_text(decision)));
+      return std::optional<Url>();
+    }
+    // Which path raw bytes ask for, and how often, is for the server to say.
+    if (options_.raw && has_paths(url)) {
+      H5I_SDK_TRY(refuse(text, "raw-path", "the scope names paths of this origin, which raw bytes cannot be held to", 1, scope_.rule_text(decision)));
       return std::optional<Url>();
     }
     if (url.scheme() != "http") {
@@ -144,7 +177,8 @@ class Sender {
     Written written;  // borrows from the request
     if (options_.raw) {
       RawSplit split = split_raw(*options_.raw);
-      intent.method = text_of(split.method);
+      intent.method = "(raw)";
+      method_ = split.method;
       intent.head = split.head;
       intent.body = split.body;
       intent.raw = true;
@@ -152,13 +186,13 @@ class Sender {
       H5I_SDK_TRY(refuse(text, "request", std::string(refused->id) + ": " + refused->what, 1));
       return std::optional<Url>();
     } else {
-      intent.method = request.method;
+      intent.method = method_ = request.method;
       intent.head = written.head;
       intent.body = written.body;
       intent.computed = written.computed;
       for (const HeaderLine& h : request.headers.lines()) {
         if (!is_credential(h.name())) continue;
-        intent.credentials.emplace_back(h.name());
+        if (intent.credentials.size() < kNames) intent.credentials.push_back(to_valid_utf8(h.name().substr(0, kName)));
         if (h.name().size() == 6) cookie_names(h.value(), &intent.cookies);
       }
     }
@@ -171,12 +205,16 @@ class Sender {
     return exchange(url, H5I_SDK_TRY(recorder_.intent(std::move(intent))), to);
   }
 
+  bool has_paths(const Url& url) const {
+    for (const Rule& r : scope_.rules())
+      if (!r.path.empty() && r.matches_origin(url, *url.host()) == Rule::Match::YES) return true;
+    return false;
+  }
+
   static void cookie_names(std::string_view value, std::vector<std::string>* names) {
-    while (!value.empty()) {
+    while (!value.empty() && names->size() < kNames) {
       size_t end = std::min(value.find(';'), value.size());
-      std::string_view pair = value.substr(0, end), name = pair.substr(0, std::min(pair.find('='), pair.size()));
-      while (!name.empty() && name.front() == ' ') name.remove_prefix(1);
-      if (!name.empty()) names->push_back(text_of(name));
+      names->push_back(cookie_name(value.substr(0, end)));
       value.remove_prefix(std::min(end + 1, value.size()));
     }
   }
@@ -186,8 +224,8 @@ class Sender {
     const int64_t begun = now_ns();
     ResponseRules rules;
     rules.strict = !options_.lenient;
-    rules.head = sent.intent().method == "HEAD";
-    rules.connect = sent.intent().method == "CONNECT";
+    rules.head = method_ == "HEAD";
+    rules.connect = method_ == "CONNECT";
     rules.limits.bytes = kLargestAnswer;
     ResponseParser parser(rules);
     Body body(options_.capture);
@@ -204,6 +242,10 @@ class Sender {
     status_ = 0;
     const std::string digest = body.digest();
     if (parser.has_head()) next = describe(url, parser, digest, facts);
+    if (next && (answer.ended != "complete" || parser.oddities().ambiguous() || parser.head().fields.count("location") > 1)) {
+      facts["location_error"] = "not followed: the answer can be read in more than one way, or is not whole";
+      next.reset();
+    }
     json::Value odd = json::Array{};
     for (const Oddity& o : parser.oddities().list()) odd.push(json::Object{{"id", oddity_id(o.id)}, {"offset", o.offset}, {"count", o.count}});
     facts["facts"] = std::move(odd);
@@ -267,7 +309,7 @@ class Sender {
     const ResponseHead& head = parser.head();
     status_ = head.status;
     facts["status"] = head.status;
-    facts["reason"] = text_of(head.reason());
+    facts["reason"] = text_of(head.reason().substr(0, std::min(head.reason().find('\r'), kName)));
     facts["head_bytes"] = head.fields.bytes().size();
     facts["head_sha256"] = sha256_hex(head.fields.bytes());
     facts["body_bytes"] = parser.body_bytes();
@@ -275,18 +317,18 @@ class Sender {
     json::Value names = json::Array{}, cookies = json::Array{};
     for (size_t i = 0; i < head.fields.size(); i++) {
       FieldView f = head.fields.field(i);
-      names.push(text_of(f.name));
+      if (i < kNames) names.push(to_valid_utf8(f.name.substr(0, kName)));
     }
     for (size_t i = 0; i < head.fields.size(); i++) {
       FieldView f = head.fields.field(i);
-      if (f.name.size() == 10 && head.fields.first("set-cookie") && equal(f.name, "set-cookie")) cookies.push(text_of(f.value.substr(0, std::min(f.value.find('='), f.value.size()))));
+      if (equal(f.name, "set-cookie") && cookies.array().size() < kNames) cookies.push(cookie_name(f.value.substr(0, std::min(f.value.find(';'), f.value.size()))));
     }
     facts["headers"] = std::move(names);
     if (!cookies.array().empty()) facts["set_cookie"] = std::move(cookies);
     if (auto type = head.fields.first("content-type")) facts["content_type"] = text_of(type->value);
     auto location = head.fields.first("location");
     if (!location || !is_redirect(head.status)) return std::nullopt;
-    facts["location"] = text_of(location->value);
+    facts["location"] = url_of(location->value);
     auto to = Url::parse(location->value, &url);
     if (!to.ok()) {
       facts["location_error"] = to.error().text;
@@ -319,6 +361,7 @@ class Sender {
   Sends out_;
   uint64_t parent_ = 0;
   int status_ = 0;
+  std::string method_;  // of the request that is being sent: how its answer is framed
   std::vector<std::string> dropped_;
 };
 

@@ -1,6 +1,7 @@
 // One send and the hops behind it, in the order that makes the record worth something: the URL, the scope, the addresses, the record, the wire,
 // the outcome. Nothing is tried a second time.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ struct SendOptions {
   int follow = 0;  // hops
   int64_t timeout_ns = 30'000'000'000;  // of each send
   bool lenient = false;
+  int64_t expires_ns = INT64_MAX;  // realtime: nothing is sent from then on
   bool capture = false;  // whole messages become payloads of the session
   std::optional<std::string> raw;  // exact bytes instead of the request
 };

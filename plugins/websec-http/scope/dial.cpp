@@ -53,6 +53,8 @@ Dial choose_address(const Scope& scope, const Decision& decision, const Url& url
     v.why = v.kind.name;
     if (deny) {
       v.why += ", and \"" + deny->text() + "\" forbids it";
+    } else if (v.kind.name == "unspecified") {
+      v.why += ", which the kernel takes for this machine: 127.0.0.1 or [::1] is its name";
     } else if (literal) {
       v.admitted = address == *literal;
       if (!v.admitted) v.why += ", and the URL names " + literal->text();
