@@ -219,6 +219,13 @@ sdk::Result<Rule> read_rule(std::string_view text) {
       std::all_of(path.begin() + 1, path.end(), [](char c) { return c >= '0' && c <= '9'; }))
     return invalid("a network is no host: name the addresses, or allow a name \"at\" the network");
   if (rule.allow || !rule.scheme.empty() || has_port) rule.port = url->effective_port();
+  // A URL's parser would walk them, and a rule would mean more than it says.
+  for (std::string_view rest = path; !rest.empty();) {
+    rest.remove_prefix(1);
+    std::string_view segment = rest.substr(0, rest.find('/'));
+    if (std::string plain = percent_decode(percent_decode(segment)); plain == "." || plain == "..") return invalid("a path with . or .. in it: write where it leads");
+    rest.remove_prefix(segment.size());
+  }
   if (!path.empty()) {
     rule.path = upper_escapes(url->path());
     if (rule.path.find("%2A") != std::string::npos) return invalid("%2A in a path: * is never a character of a path here");
