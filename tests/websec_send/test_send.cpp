@@ -374,6 +374,16 @@ TEST_CASE("a session that ended sends nothing more and still shows what it did; 
     Ended closed = user.run({"close", "s", "--json"});
     fits("close", closed);
     CHECK((closed.status == 0 && json_of(closed)["changed"].boolean()));
+    // Signed to its end, by a program that nobody waited for.
+    Program verify = user.h5i({});
+    verify.argv = {"h5i", "log", "verify", user.log("s")};
+    Ended verified;
+    for (int i = 0; i < 100 && verified.status != 0; i++) {
+      verified = run(verify);
+      usleep(100'000);
+    }
+    CAPTURE(verified.out, verified.err);
+    CHECK(verified.status == 0);
     CHECK_FALSE(json_of(user.run({"close", "s", "--json"}))["changed"].boolean(true));
     Ended after = user.run({"send", "s", origin.url("/")});
     CHECK(after.status == 69);
