@@ -27,6 +27,7 @@ std::string sha256_hex(std::string_view bytes) {
 }
 
 sdk::Result<Recorded> Recorder::intent(Intent i) {
+  std::lock_guard lock(one_);
   if (degraded_) return sdk::failure(H5I_E_LOG_WRITE, "an outcome could not be written to the session's log: nothing more is sent");
   json::Value body = json::Object{{"method", i.method},
                                   {"url", i.url},
@@ -42,6 +43,12 @@ sdk::Result<Recorded> Recorder::intent(Intent i) {
                                   {"placement", "not contained"}};
   if (!i.tls_name.empty()) body["tls_name"] = i.tls_name;
   if (i.parent != 0) body["parent"] = i.parent;
+  if (i.replay_of != 0) body["replay_of"] = i.replay_of;
+  if (!i.identity.empty()) body["identity"] = i.identity;
+  if (!i.experiment.empty()) {
+    body["experiment"] = i.experiment;
+    body["input"] = i.input;
+  }
   if (!i.dropped.empty()) body["dropped"] = names(i.dropped);
   if (i.raw) body["raw"] = true;
   uint64_t seq = H5I_SDK_TRY(host_.append("send", body));
@@ -50,6 +57,7 @@ sdk::Result<Recorded> Recorder::intent(Intent i) {
 
 sdk::Status Recorder::outcome(const Recorded& sent, json::Value facts) {
   facts["of"] = sent.seq();
+  std::lock_guard lock(one_);
   auto written = host_.append("outcome", facts);
   // What a peer said may be more than a line holds: how it ended is told all the same.
   if (!written.ok() && written.error().code != H5I_E_LOG_WRITE) {
@@ -62,6 +70,14 @@ sdk::Status Recorder::outcome(const Recorded& sent, json::Value facts) {
   return written.error();
 }
 
-sdk::Result<uint64_t> Recorder::refusal(json::Value facts) { return host_.append("refused", facts); }
+sdk::Result<uint64_t> Recorder::refusal(json::Value facts) {
+  std::lock_guard lock(one_);
+  return host_.append("refused", facts);
+}
+
+sdk::Result<uint64_t> Recorder::note(std::string_view kind, const json::Value& facts) {
+  std::lock_guard lock(one_);
+  return host_.append(kind, facts);
+}
 
 }  // namespace h5i::websec

@@ -1,6 +1,7 @@
 // The record comes first: what will be sent is a line of the session's log before a packet of it leaves, and only what was recorded can be sent.
 #pragma once
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,10 @@ struct Intent {
   std::vector<std::string> cookies, credentials;  // names, never values
   std::vector<std::string> dropped;      // names of headers that an earlier hop had and this one must not
   uint64_t parent = 0;           // the send whose answer led here; 0: none
+  uint64_t replay_of = 0;        // the send that this one says again, with its edits; 0: none
+  std::string identity;          // whose jar and headers; empty: nobody's
+  std::string experiment;        // the plan that it belongs to, and which input of it
+  uint64_t input = 0;
   bool raw = false;
 };
 
@@ -44,6 +49,7 @@ class Recorded {
   Intent intent_;
 };
 
+// May be used by several threads.
 class Recorder {
  public:
   explicit Recorder(const sdk::Host& host) : host_(host) {}
@@ -53,9 +59,12 @@ class Recorder {
   sdk::Status outcome(const Recorded& sent, json::Value facts);
   // What was not sent, and by which rule. Never a send.
   sdk::Result<uint64_t> refusal(json::Value facts);
+  // A line that is no send: a plan, a finding, an identity.
+  sdk::Result<uint64_t> note(std::string_view kind, const json::Value& facts);
 
  private:
   const sdk::Host& host_;
+  std::mutex one_;
   bool degraded_ = false;
 };
 

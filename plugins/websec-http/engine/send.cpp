@@ -202,6 +202,14 @@ class Sender {
     intent.rule = scope_.rule_text(decision);
     intent.parent = parent_;
     intent.dropped = dropped_;
+    intent.replay_of = options_.replay_of;
+    intent.identity = options_.identity;
+    intent.experiment = options_.experiment;
+    intent.input = options_.input;
+    if (options_.admit && !options_.admit()) {
+      H5I_SDK_TRY(refuse(text, "cancelled", "its turn did not come", 2));
+      return std::optional<Url>();
+    }
     return exchange(url, H5I_SDK_TRY(recorder_.intent(std::move(intent))), to);
   }
 
@@ -276,7 +284,7 @@ class Sender {
     if (auto e = wire.connect(sent, to)) return ended(e->id, e->text);
     a.connected = now_ns();
     // A peer that answers before it has read everything closes then: what it said counts.
-    std::optional<WireError> lost = wire.write(sent);
+    std::optional<WireError> lost = wire.write(sent, parent_ == 0 ? options_.before_last_byte : nullptr);
     a.written = now_ns();
     if (lost && lost->id != "connection-lost") return ended(lost->id, lost->text);
     std::string piece(kPiece, '\0');

@@ -2,6 +2,7 @@
 // the outcome. Nothing is tried a second time.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,12 @@ struct SendOptions {
   int64_t expires_ns = INT64_MAX;  // realtime: nothing is sent from then on
   bool capture = false;  // whole messages become payloads of the session
   std::optional<std::string> raw;  // exact bytes instead of the request
+  uint64_t replay_of = 0;          // these four are told in the line of each hop
+  std::string identity;
+  std::string experiment;
+  uint64_t input = 0;
+  std::function<bool()> admit;             // asked before each hop is recorded, and waits its turn; false ends the send
+  std::function<void()> before_last_byte;  // of the first hop: all but its last byte is with the peer
 };
 
 // A line of the log that a send became: "send" with its outcome, or "refused".

@@ -70,9 +70,20 @@ std::optional<WireError> Wire::connect(const Recorded& sent, const Endpoint& to)
   return std::nullopt;
 }
 
-std::optional<WireError> Wire::write(const Recorded& sent) {
-  const std::string_view parts[] = {sent.intent().head, sent.intent().body};
-  std::string_view head = parts[0], body = parts[1];
+std::optional<WireError> Wire::write(const Recorded& sent, const std::function<void()>& before_last) {
+  std::string_view head = sent.intent().head, body = sent.intent().body;
+  if (before_last && head.size() + body.size() > 0) {
+    std::string_view& last = body.empty() ? head : body;
+    const std::string_view held = last.substr(last.size() - 1);
+    last.remove_suffix(1);
+    auto failed = put(head, body);
+    before_last();
+    return failed ? failed : put(held, {});
+  }
+  return put(head, body);
+}
+
+std::optional<WireError> Wire::put(std::string_view head, std::string_view body) {
   while (!head.empty() || !body.empty()) {
     iovec io[2] = {{const_cast<char*>(head.data()), head.size()}, {const_cast<char*>(body.data()), body.size()}};
     msghdr m{};

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -34,13 +35,14 @@ class Wire {
 
   // Dials the address that the token's record names, and no other.
   std::optional<WireError> connect(const Recorded& sent, const Endpoint& to);
-  // All of the token's bytes, head and body. How many went is bytes_sent(), also when it failed.
-  std::optional<WireError> write(const Recorded& sent);
+  // All of the token's bytes, head and body. How many went is bytes_sent(), also when it failed. `before_last`: called when all but the last byte went.
+  std::optional<WireError> write(const Recorded& sent, const std::function<void()>& before_last = nullptr);
   // What came, at most `size` bytes; 0 at the end of the stream.
   std::optional<WireError> read(char* into, size_t size, size_t* got);
   uint64_t bytes_sent() const { return bytes_sent_; }
 
  private:
+  std::optional<WireError> put(std::string_view head, std::string_view body);
   std::optional<WireError> wait(short what);
   const sdk::Host& host_;
   int64_t deadline_ns_;

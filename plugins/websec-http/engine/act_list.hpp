@@ -1,0 +1,28 @@
+// The acts, one declaration each; acts.cpp has their names.
+#pragma once
+#include "h5i/plugin.hpp"
+#include "plugins/websec-http/engine/history.hpp"
+#include "plugins/websec-http/engine/send.hpp"
+#include "plugins/websec-http/scope/scope.hpp"
+
+namespace h5i::websec {
+
+using Answer = sdk::Websec::Answer;
+
+sdk::Result<Answer> read_scope(const sdk::Host& host, const json::Value& session, const json::Value& words);
+sdk::Result<Answer> scope_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
+sdk::Result<Answer> send_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
+sdk::Result<Answer> hist(const sdk::Host& host, const json::Value& session, const json::Value& words);
+sdk::Result<Answer> show_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
+
+// What they share.
+sdk::Result<Scope> scope_of(const json::Value& session);
+sdk::Result<std::string> unhex(const std::string& digits);
+void add_lines(const std::string& text, json::Value& lines);     // each line of a text
+std::string line_of(const Row& row);                             // of a send that was just made
+std::string line_of(const PastSend& sent);                       // of one in the log
+json::Value json_of(const PastSend& sent);
+// Rows and lines of sends that were just made, as `send` answers with them.
+void add_rows(Sends sends, json::Value& rows, json::Value& lines);
+
+}  // namespace h5i::websec
