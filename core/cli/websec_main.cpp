@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
   implement("websec", "show", websec_show);
   implement("websec", "hist", websec_hist);
   implement("websec", "scope", websec_scope);
+  implement("websec", "jar", websec_jar);
   implement("websec", "close", websec_close);
   return main_with("h5i-websec", argc, argv);
 }

@@ -1,17 +1,25 @@
 #include "core/base/text.hpp"
 #include "core/cli/websec_verbs.hpp"
+#include "core/os/fs.hpp"
 #include "core/policy/quantity.hpp"
 
 namespace h5i::cli {
 namespace {
 
 constexpr int64_t kReadScopeMs = 5000;
+constexpr size_t kLargestAuthorities = 1u << 20;
 constexpr int64_t kLongest = 90 * 24 * 3600;
 
 Result<int64_t> lifetime(const std::string& text) {
   auto seconds = policy::parse_duration(text);
   if (seconds && *seconds >= 1 && *seconds <= kLongest) return *seconds;
   return make_error(Errc::USAGE, "not a time that a session can last: " + printable(text), "as 30m or 8h, at most " + policy::duration_text(kLongest), "h5i websec open --help");
+}
+
+Result<std::string> authorities(const std::string& path) {
+  std::string pem = H5I_TRY(os::read_file(path, kLargestAuthorities));
+  if (pem.find("-----BEGIN CERTIFICATE-----") != std::string::npos && valid_utf8(pem)) return pem;
+  return make_error(Errc::USAGE, "no certificate in " + printable(path), "PEM, as openssl writes it", "h5i websec open --help");
 }
 
 Json list_of(const Parsed& words, const char* option) {
@@ -32,7 +40,8 @@ Result<std::pair<session::WebSession, Json>> open(const Parsed& words) {
   session::WebAct read{.act = "read-scope", .words = json::Object{{"allow", list_of(words, "--scope")}, {"deny", list_of(words, "--deny")}}, .timeout_ms = kReadScopeMs};
   auto answer = H5I_TRY(session::act_alone(engine, read));
   wanted.scope = answer.document["scope"];
-  wanted.options = json::Object{{"capture", words.has("--capture")}};
+  wanted.options = json::Object{{"capture", words.has("--capture")}, {"suffix_list", answer.document["suffix_list"]}};
+  if (words.has("--ca")) wanted.options["ca_pem"] = H5I_TRY(authorities(words.get("--ca")));
   auto session = H5I_TRY(session::open_web_session(dirs, engine, wanted));
   return std::make_pair(std::move(session), answer.document["lines"]);
 }

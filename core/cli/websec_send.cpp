@@ -7,12 +7,13 @@ namespace {
 
 constexpr size_t kMostBytes = 4u << 20;  // of a body or a raw request: they travel in one document
 constexpr int64_t kPatienceMs = 60'000;  // for names that are looked up, and a busy machine
+constexpr int64_t kDefaultAnswer = 64 << 20, kLargestAnswer = 1 << 30;
 constexpr int64_t kMostFollow = 20, kMostSeconds = 3600;
 
 Result<int64_t> number(const Parsed& words, const char* option, int64_t fallback, int64_t least, int64_t most) {
   std::string text = words.get(option);
   if (text.empty() && !words.has(option)) return fallback;
-  if (text.empty() || text.size() > 6 || text.find_first_not_of("0123456789") != std::string::npos || std::stoll(text) < least || std::stoll(text) > most)
+  if (text.empty() || text.size() > 12 || text.find_first_not_of("0123456789") != std::string::npos || std::stoll(text) < least || std::stoll(text) > most)
     return make_error(Errc::USAGE, std::string(option) + " is not a number from " + std::to_string(least) + " to " + std::to_string(most), printable(text), "h5i websec send --help");
   return std::stoll(text);
 }
@@ -27,6 +28,10 @@ Result<Json> request_of(const Parsed& words) {
   out["follow"] = H5I_TRY(number(words, "--follow", 0, 0, kMostFollow));
   out["timeout_s"] = H5I_TRY(number(words, "--timeout", 30, 1, kMostSeconds));
   out["lenient"] = words.has("--lenient");
+  out["insecure"] = words.has("--insecure");
+  out["cookies"] = !words.has("--no-cookies");
+  out["max_bytes"] = H5I_TRY(number(words, "--max-bytes", kDefaultAnswer, 1, kLargestAnswer));
+  if (words.has("--as")) out["as"] = words.get("--as");
   if (words.has("--method")) out["method"] = words.get("--method");
   Json headers = json::Array{};
   if (auto it = words.options.find("--header"); it != words.options.end())

@@ -69,6 +69,12 @@ int websec_scope(Context& ctx, const Parsed& words) {
   return act_and_print(ctx, words.arguments[0], "scope", std::move(asked), true);
 }
 
+int websec_jar(Context& ctx, const Parsed& words) {
+  Json asked = json::Object{{"clear", words.has("--clear")}};
+  if (words.has("--as")) asked["as"] = words.get("--as");
+  return act_and_print(ctx, words.arguments[0], "jar", std::move(asked), !words.has("--clear"));
+}
+
 int websec_close(Context& ctx, const Parsed& words) {
   auto session = web_session(words.arguments[0]);
   auto closed = session ? session::close_web_session(*session) : Result<bool>(session.error());

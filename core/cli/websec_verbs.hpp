@@ -17,6 +17,7 @@ int websec_send(Context& ctx, const Parsed& words);
 int websec_show(Context& ctx, const Parsed& words);
 int websec_hist(Context& ctx, const Parsed& words);
 int websec_scope(Context& ctx, const Parsed& words);
+int websec_jar(Context& ctx, const Parsed& words);
 int websec_close(Context& ctx, const Parsed& words);
 
 }  // namespace h5i::cli

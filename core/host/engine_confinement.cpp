@@ -53,7 +53,7 @@ Result<void> confine_files(const UniqueFd& library, int session, bool writes) {
   // A copy in memory lies below no path, and is out of Landlock's reach: the kernel says EBADFD.
   if (auto r = grant(rules.get(), library.get(), kReadFile, abi_here); !r && r.error().sys_errno != EBADFD) return r;
   if (session >= 0) H5I_TRY(grant(rules.get(), session, kLook, abi_here));
-  for (const char* part : {kLogName, kPayloadsName}) {
+  for (const char* part : {kLogName, kPayloadsName, kStateName}) {
     UniqueFd fd(session >= 0 && writes ? openat(session, part, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1);
     if (fd) H5I_TRY(grant(rules.get(), fd.get(), kKeep, abi_here));
   }

@@ -16,6 +16,7 @@ constexpr size_t kMaxPayload = 64u << 20;
 
 constexpr const char* kLogName = "log.jsonl";
 constexpr const char* kPayloadsName = "blobs";  // a folder; the core makes it
+constexpr const char* kStateName = "state";     // a folder too: what the engine keeps for itself from one act to the next, no evidence
 
 class SessionStore {
  public:

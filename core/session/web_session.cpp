@@ -26,6 +26,7 @@ constexpr size_t kManifestLimit = 4u << 20;
 constexpr const char* kManifest = "session.json";
 constexpr const char* kLock = "lock";
 constexpr const char* kPayloads = "blobs";  // with the log all that an engine writes
+constexpr const char* kState = "state";     // and what it keeps for itself: jars
 constexpr const char* kServing = "serving";  // there while an engine is at work: who finds it and has the lock knows that one was killed
 
 std::string folder_of(const UserDirs& dirs) { return dirs.state + "/websec"; }
@@ -217,7 +218,8 @@ Result<WebSession> open_web_session(const UserDirs& dirs, const plugin::PluginIn
                             {"proved", proof["dimensions"]}};
   auto written = record(s, "websec-opened", s.manifest);
   auto saved = written ? evidence::create_file(s.dir + "/" + kLock, "", 0600) : Result<void>(written.error());
-  if (saved && ::mkdir((s.dir + "/" + kPayloads).c_str(), 0700) != 0) saved = sys_error("make the folder of payloads");
+  for (const char* folder : {kPayloads, kState})
+    if (saved && ::mkdir((s.dir + "/" + folder).c_str(), 0700) != 0) saved = sys_error("make a folder of the session");
   if (saved) saved = save_manifest_of(s);
   const std::string name = folder_of(dirs) + "/" + open.name;
   // A folder that holds something is in the way of a rename: of two that open one name, one wins.
@@ -226,7 +228,7 @@ Result<WebSession> open_web_session(const UserDirs& dirs, const plugin::PluginIn
                                                   : Result<void>(sys_error("name the session's folder"));
   if (!saved) {
     for (const char* file : {"log.jsonl", kLock, kManifest}) (void)::unlink((s.dir + "/" + file).c_str());
-    (void)::rmdir((s.dir + "/" + kPayloads).c_str());
+    for (const char* folder : {kPayloads, kState}) (void)::rmdir((s.dir + "/" + folder).c_str());
     (void)::rmdir(s.dir.c_str());
     return saved.error();
   }

@@ -180,6 +180,12 @@ StoreResult Jar::store(const Url& url, std::string_view line, const Requester& r
 
 // Section 5.7, the end: what is over goes first, then of a domain with too many those without Secure, then the rest of it, then
 // anything; each time what was not used for longest.
+void Jar::restore(std::vector<Cookie> cookies) {
+  cookies_ = std::move(cookies);
+  next_ = 0;
+  for (const Cookie& c : cookies_) next_ = std::max(next_, c.order + 1);
+}
+
 size_t Jar::evict(const std::string& domain, int64_t now) {
   size_t before = cookies_.size();
   auto of_domain = [&](const Cookie& c) { return c.domain == domain; };

@@ -99,6 +99,8 @@ class Jar {
 
   const std::vector<Cookie>& cookies() const { return cookies_; }
   void clear() { cookies_.clear(); }
+  // What cookies() gave earlier.
+  void restore(std::vector<Cookie> cookies);
 
  private:
   size_t evict(const std::string& domain, int64_t now);

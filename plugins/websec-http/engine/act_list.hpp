@@ -15,6 +15,21 @@ sdk::Result<Answer> send_act(const sdk::Host& host, const json::Value& session, 
 sdk::Result<Answer> hist(const sdk::Host& host, const json::Value& session, const json::Value& words);
 sdk::Result<Answer> show_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
 
+sdk::Result<Answer> jar_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
+
+// What the sends of one act have in common: scope, recorder, connections, the jar of the identity that words["as"] names;
+// words["reuse"]: connections serve more than one send.
+struct Tools {
+  Tools(const sdk::Host& host, Scope s, TlsContext::Options trust, bool reuse) : recorder(host), scope(std::move(s)), transport(host, std::move(trust), reuse) {}
+  Recorder recorder;
+  Scope scope;
+  Transport transport;
+  std::unique_ptr<CookieStore> cookies;  // none: the words ask for none
+};
+sdk::Result<std::unique_ptr<Tools>> tools_of(const sdk::Host& host, const json::Value& session, const json::Value& words);
+// follow, timeout_s, lenient, max_bytes, as; capture and the session's end from its facts. It borrows from the tools.
+SendOptions options_of(const json::Value& session, const json::Value& words, Tools& tools);
+
 // What they share.
 sdk::Result<Scope> scope_of(const json::Value& session);
 sdk::Result<std::string> unhex(const std::string& digits);

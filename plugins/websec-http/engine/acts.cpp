@@ -1,7 +1,5 @@
 #include "plugins/websec-http/engine/acts.hpp"
 
-#include <array>
-
 #include "plugins/websec-http/engine/act_list.hpp"
 
 namespace h5i::websec {
@@ -11,7 +9,14 @@ struct Named {
   std::string_view name;
   Act act;
 };
-constexpr std::array<Named, 5> kActs = {{{"read-scope", read_scope}, {"send", send_act}, {"hist", hist}, {"show", show_act}, {"scope", scope_act}}};
+constexpr Named kActs[] = {
+    {"hist", hist},
+    {"jar", jar_act},
+    {"read-scope", read_scope},
+    {"scope", scope_act},
+    {"send", send_act},
+    {"show", show_act},
+};
 
 }  // namespace
 

@@ -22,7 +22,9 @@ sdk::Result<Answer> read_scope(const sdk::Host&, const json::Value&, const json:
   Scope scope = H5I_SDK_TRY(Scope::parse(text));
   json::Value lines = json::Array{};
   add_lines(scope.text(), lines);
-  return Answer{json::Object{{"scope", json::Object{{"text", scope.text()}}}, {"lines", std::move(lines)}}, 0};
+  SuffixList list = H5I_SDK_TRY(system_suffix_list());
+  json::Value suffixes = json::Object{{"date", list.date()}, {"digest", list.digest()}};
+  return Answer{json::Object{{"scope", json::Object{{"text", scope.text()}}}, {"suffix_list", std::move(suffixes)}, {"lines", std::move(lines)}}, 0};
 }
 
 sdk::Result<Answer> scope_act(const sdk::Host&, const json::Value& session, const json::Value& words) {

@@ -35,26 +35,61 @@ void add_rows(Sends sends, json::Value& rows, json::Value& lines) {
   }
 }
 
-sdk::Result<Answer> send_act(const sdk::Host& host, const json::Value& session, const json::Value& words) {
-  Scope scope = H5I_SDK_TRY(scope_of(session));
-  Request request;
+sdk::Result<std::unique_ptr<Tools>> tools_of(const sdk::Host& host, const json::Value& session, const json::Value& words) {
+  TlsContext::Options trust;
+  trust.verify = !words["insecure"].boolean();
+  trust.ca_pem = session["options"]["ca_pem"].string();
+  auto out = std::make_unique<Tools>(host, H5I_SDK_TRY(scope_of(session)), std::move(trust), words["reuse"].boolean());
+  if (words["cookies"].boolean(true)) out->cookies = H5I_SDK_TRY(CookieStore::open(words["as"].string()));
+  return out;
+}
+
+SendOptions options_of(const json::Value& session, const json::Value& words, Tools& tools) {
   SendOptions options;
+  options.follow = static_cast<int>(words["follow"].integer());
+  options.timeout_ns = words["timeout_s"].integer(30) * 1'000'000'000;
+  options.lenient = words["lenient"].boolean();
+  if (words["max_bytes"].is_int()) options.most_bytes = options.most_decoded = static_cast<uint64_t>(words["max_bytes"].integer());
+  options.expires_ns = session["expires_ns"].integer(INT64_MAX);
+  options.capture = session["options"]["capture"].boolean();
+  options.identity = words["as"].string();
+  options.transport = &tools.transport;
+  options.cookies = tools.cookies.get();
+  return options;
+}
+
+sdk::Result<Answer> send_act(const sdk::Host& host, const json::Value& session, const json::Value& words) {
+  auto tools = H5I_SDK_TRY(tools_of(host, session, words));
+  Request request;
+  SendOptions options = options_of(session, words, *tools);
   if (words["raw_hex"].is_string()) options.raw = H5I_SDK_TRY(unhex(words["raw_hex"].string()));
   if (words["body_hex"].is_string()) request.body = H5I_SDK_TRY(unhex(words["body_hex"].string()));
   request.method = words["method"].is_string() ? words["method"].string() : request.body ? "POST" : "GET";
   for (const json::Value& line : words["headers"].array())
     if (auto refused = request.headers.add_line(line.string())) return sdk::failure(H5I_E_INVALID, std::string(refused->id) + ": " + refused->what);
-  options.follow = static_cast<int>(words["follow"].integer());
-  options.timeout_ns = words["timeout_s"].integer(30) * 1'000'000'000;
-  options.lenient = words["lenient"].boolean();
-  options.expires_ns = session["expires_ns"].integer(INT64_MAX);
-  options.capture = session["options"]["capture"].boolean();
-  Recorder recorder(host);
-  Sends sends = H5I_SDK_TRY(send(host, recorder, scope, words["url"].string(), std::move(request), options));
+  Sends sends = H5I_SDK_TRY(send(host, tools->recorder, tools->scope, words["url"].string(), std::move(request), options));
+  if (tools->cookies) H5I_SDK_TRY(tools->cookies->save());
   json::Value rows = json::Array{}, lines = json::Array{};
+  const int code = sends.code;
   add_rows(std::move(sends), rows, lines);
   lines.push("not contained; h5i websec show " + session["name"].string() + " NUMBER");
-  return Answer{json::Object{{"rows", std::move(rows)}, {"placement", "not contained"}, {"lines", std::move(lines)}}, sends.code};
+  return Answer{json::Object{{"rows", std::move(rows)}, {"placement", "not contained"}, {"lines", std::move(lines)}}, code};
+}
+
+sdk::Result<Answer> jar_act(const sdk::Host&, const json::Value&, const json::Value& words) {
+  auto store = H5I_SDK_TRY(CookieStore::open(words["as"].string()));
+  json::Value lines = json::Array{};
+  if (words["clear"].boolean()) {
+    store->clear();
+    H5I_SDK_TRY(store->save());
+    lines.push("the jar is empty");
+  }
+  json::Value cookies = store->list();
+  for (const json::Value& c : cookies.array())
+    lines.push(c["domain"].string() + c["path"].string() + "  " + c["name"].string() + "  " + std::to_string(c["value_bytes"].integer()) + " bytes" + (c["secure"].boolean() ? ", secure" : "") +
+               (c["http_only"].boolean() ? ", http-only" : "") + (c["host_only"].boolean() ? ", this host" : "") + ", same-site " + c["same_site"].string());
+  if (lines.array().empty()) lines.push("no cookie");
+  return Answer{json::Object{{"cookies", std::move(cookies)}, {"lines", std::move(lines)}}, 0};
 }
 
 }  // namespace h5i::websec

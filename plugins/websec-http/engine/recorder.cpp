@@ -50,6 +50,7 @@ sdk::Result<Recorded> Recorder::intent(Intent i) {
     body["input"] = i.input;
   }
   if (!i.dropped.empty()) body["dropped"] = names(i.dropped);
+  if (!i.withheld.empty()) body["withheld"] = names(i.withheld);
   if (i.raw) body["raw"] = true;
   uint64_t seq = H5I_SDK_TRY(host_.append("send", body));
   return Recorded(seq, std::move(i));

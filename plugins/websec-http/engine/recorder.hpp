@@ -21,6 +21,7 @@ struct Intent {
   std::string head, body;        // the exact bytes
   std::vector<std::string> computed;     // header lines that we added
   std::vector<std::string> cookies, credentials;  // names, never values
+  std::vector<std::string> withheld;     // "name: why", cookies of the jar that did not go
   std::vector<std::string> dropped;      // names of headers that an earlier hop had and this one must not
   uint64_t parent = 0;           // the send whose answer led here; 0: none
   uint64_t replay_of = 0;        // the send that this one says again, with its edits; 0: none

@@ -9,24 +9,43 @@
 
 namespace h5i::websec {
 
-Found look_up(const Host& host) {
+Found look_up(const Host& host, int64_t timeout_ns) {
   Found out;
   if (auto own = address_of(host)) {
     out.addresses.push_back(*own);
     return out;
   }
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* first = nullptr;
-  const int err = getaddrinfo(host.text.c_str(), nullptr, &hints, &first);
-  std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(first, [](addrinfo* a) {
+  // On a thread of the C library's, which alone can be left behind when nobody answers: what it reads then is never freed.
+  struct Question {
+    std::string host;
+    addrinfo hints{};
+    gaicb one{};
+  };
+  auto question = std::make_unique<Question>();
+  question->host = host.text;
+  question->hints.ai_socktype = SOCK_STREAM;
+  question->one.ar_name = question->host.c_str();
+  question->one.ar_request = &question->hints;
+  gaicb* list[] = {&question->one};
+  int err = getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr);
+  if (err == 0) {
+    timespec patience{static_cast<time_t>(timeout_ns / 1'000'000'000), static_cast<long>(timeout_ns % 1'000'000'000)};
+    (void)gai_suspend(list, 1, &patience);
+    err = gai_error(&question->one);
+    if (err == EAI_INPROGRESS) {
+      if (gai_cancel(&question->one) == EAI_NOTCANCELED) (void)question.release();
+      out.error = "no answer in " + std::to_string(timeout_ns / 1'000'000'000) + " s";
+      return out;
+    }
+  }
+  std::unique_ptr<addrinfo, void (*)(addrinfo*)> answers(question->one.ar_result, [](addrinfo* a) {
     if (a) freeaddrinfo(a);
   });
   if (err != 0) {
     out.error = err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err);
     return out;
   }
-  for (const addrinfo* a = list.get(); a; a = a->ai_next) {
+  for (const addrinfo* a = answers.get(); a; a = a->ai_next) {
     Address address;
     if (a->ai_family == AF_INET) {
       memcpy(address.bytes.data(), &reinterpret_cast<const sockaddr_in*>(a->ai_addr)->sin_addr, 4);

@@ -13,8 +13,8 @@ struct Found {
   std::vector<Address> addresses;  // each once, in the order of the resolver
   std::string error;               // in words, when there are none
 };
-// By the system's resolver; of a host that is an address, that address.
-Found look_up(const Host& host);
+// By the system's resolver, for `timeout_ns` at most; of a host that is an address, that address.
+Found look_up(const Host& host, int64_t timeout_ns);
 
 Endpoint endpoint(const Address& address, uint16_t port);
 

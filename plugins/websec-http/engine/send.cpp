@@ -1,23 +1,22 @@
 #include "plugins/websec-http/engine/send.hpp"
 
-#include <openssl/evp.h>
 #include <time.h>
 
 #include <memory>
 
+#include "plugins/websec-http/engine/answer.hpp"
 #include "plugins/websec-http/engine/redirect.hpp"
 #include "plugins/websec-http/engine/resolve.hpp"
 #include "plugins/websec-http/engine/wire.hpp"
+#include "plugins/websec-http/http/syntax.hpp"
 #include "plugins/websec-http/url/utf8.hpp"
 
 namespace h5i::websec {
 namespace {
 
 constexpr size_t kPiece = 64 << 10;
-constexpr uint64_t kLargestAnswer = 64u << 20;  // bytes on the wire
-constexpr size_t kShown = 2048;                 // of a header's value in the log
-constexpr size_t kNames = 200;                  // of headers or cookies in the log
-constexpr size_t kName = 100;                   // bytes of each
+constexpr size_t kNames = 200;  // of headers or cookies in the log
+constexpr size_t kName = 100;   // bytes of each
 constexpr size_t kLongestUrl = 16 << 10;
 
 int64_t now_ns() {
@@ -32,73 +31,39 @@ int64_t realtime_ns() {
 }
 int64_t micros(int64_t from, int64_t to) { return (to - from) / 1000; }
 
-// What an origin wrote, for a line of the log.
-std::string text_of(std::string_view bytes) { return to_valid_utf8(bytes.substr(0, kShown)); }
-
-// What is no URL may hold a password as well as one that is.
-std::string url_of(std::string_view text) {
-  return text.find('@') == std::string_view::npos ? text_of(text) : "(no URL, " + std::to_string(text.size()) + " bytes)";
-}
-
-// The name of a cookie; what has no name may be all value.
-std::string cookie_name(std::string_view pair) {
-  while (!pair.empty() && (pair.front() == ' ' || pair.front() == '\t')) pair.remove_prefix(1);
-  size_t equals = pair.find('=');
-  return equals == std::string_view::npos || equals == 0 ? "(nameless)" : to_valid_utf8(pair.substr(0, std::min(equals, kName)));
-}
-
-class Hash {
- public:
-  Hash() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) { EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr); }
-  void add(std::string_view bytes) { EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()); }
-  std::string hex() {
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned size = 0;
-    EVP_DigestFinal_ex(context_.get(), digest, &size);
-    std::string out;
-    for (unsigned i = 0; i < size; i++) {
-      out += "0123456789abcdef"[digest[i] >> 4];
-      out += "0123456789abcdef"[digest[i] & 15];
-    }
-    return out;
-  }
-
- private:
-  std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context_;
-};
-
-// The body of an answer: hashed, and kept when messages are.
-class Body : public BodySink {
- public:
-  explicit Body(bool keep) : keep_(keep) {}
-  bool take(std::string_view bytes) override {
-    hash_.add(bytes);
-    if (keep_) kept.append(bytes);
-    return true;
-  }
-  std::string digest() { return hash_.hex(); }
-  std::string kept;
-
- private:
-  bool keep_;
-  Hash hash_;
-};
-
-struct Answer {
+// How one exchange went on the wire.
+struct Course {
   std::string ended;  // "complete", or why not
   std::string why;
-  int64_t connected = 0, written = 0, first = 0, done = 0;
+  int64_t connected = 0, secured = 0, written = 0, first = 0, done = 0;
   uint64_t sent_bytes = 0;
+  bool reused = false;
 };
+
+// One address to dial, and the name that TLS is to have.
+struct Place {
+  Endpoint to;
+  std::string tls_name;  // "": no TLS
+  bool is_address = false;
+};
+
+json::Value tls_facts(const TlsSession& tls) {
+  json::Value out = json::Object{{"version", tls.version()}, {"cipher", tls.cipher()}, {"alpn", tls.alpn()}, {"verified", tls.verdict()}};
+  json::Value chain = json::Array{};
+  for (const std::string& der : tls.chain()) chain.push(sha256_hex(der));
+  out["chain_sha256"] = std::move(chain);
+  return out;
+}
 
 class Sender {
  public:
-  Sender(const sdk::Host& host, Recorder& recorder, const Scope& scope, const SendOptions& options) : host_(host), recorder_(recorder), scope_(scope), options_(options) {}
+  Sender(const sdk::Host& host, Recorder& recorder, const Scope& scope, const SendOptions& options)
+      : host_(host), recorder_(recorder), scope_(scope), options_(options), own_(host, {}), transport_(options.transport ? *options.transport : own_) {}
 
   sdk::Result<Sends> run(const std::string& url, Request request) {
     auto parsed = Url::parse(url);
     if (!parsed.ok()) {
-      H5I_SDK_TRY(refuse(url_of(url), "url", parsed.error().text, 1));
+      H5I_SDK_TRY(refuse(log_url(url), "url", parsed.error().text, 1));
       return std::move(out_);
     }
     Url at = *parsed;
@@ -142,7 +107,7 @@ class Sender {
       return std::optional<Url>();
     }
     if (text.size() > kLongestUrl) {
-      H5I_SDK_TRY(refuse(text_of(text), "url-too-long", std::to_string(text.size()) + " bytes, at most " + std::to_string(kLongestUrl), 1));
+      H5I_SDK_TRY(refuse(log_text(text), "url-too-long", std::to_string(text.size()) + " bytes, at most " + std::to_string(kLongestUrl), 1));
       return std::optional<Url>();
     }
     if (realtime_ns() >= options_.expires_ns) {
@@ -159,11 +124,13 @@ class Sender {
       H5I_SDK_TRY(refuse(text, "raw-path", "the scope names paths of this origin, which raw bytes cannot be held to", 1, scope_.rule_text(decision)));
       return std::optional<Url>();
     }
-    if (url.scheme() != "http") {
+    if (url.scheme() != "http" && url.scheme() != "https") {
       H5I_SDK_TRY(refuse(text, "scheme", "this engine does not speak " + url.scheme() + " yet", 2));
       return std::optional<Url>();
     }
-    Found found = look_up(*url.host());
+    const int64_t asked = now_ns();
+    Found found = look_up(*url.host(), options_.timeout_ns);
+    dns_us_ = micros(asked, now_ns());
     if (found.addresses.empty()) {
       H5I_SDK_TRY(refuse(text, "dns-failed", url.hostname() + ": " + found.error, 2));
       return std::optional<Url>();
@@ -173,8 +140,10 @@ class Sender {
       H5I_SDK_TRY(refuse(text, "address", dial.refusal, 1, scope_.rule_text(decision)));
       return std::optional<Url>();
     }
+    Place place{endpoint(*dial.pinned, *url.effective_port()), url.scheme() == "https" ? bare_host(url) : "", address_of(*url.host()).has_value()};
     Intent intent;
-    Written written;  // borrows from the request
+    Request with_cookies;  // the bytes borrow from it
+    Written written;
     if (options_.raw) {
       RawSplit split = split_raw(*options_.raw);
       intent.method = "(raw)";
@@ -182,23 +151,27 @@ class Sender {
       intent.head = split.head;
       intent.body = split.body;
       intent.raw = true;
-    } else if (auto refused = write_request(request, &written)) {
-      H5I_SDK_TRY(refuse(text, "request", std::string(refused->id) + ": " + refused->what, 1));
-      return std::optional<Url>();
     } else {
+      with_cookies = request;
+      std::string added = choose_cookies(url, with_cookies, intent);
+      if (auto refused = write_request(with_cookies, &written)) {
+        H5I_SDK_TRY(refuse(text, "request", std::string(refused->id) + ": " + refused->what, 1));
+        return std::optional<Url>();
+      }
       intent.method = method_ = request.method;
       intent.head = written.head;
       intent.body = written.body;
       intent.computed = written.computed;
-      for (const HeaderLine& h : request.headers.lines()) {
+      if (!added.empty()) intent.computed.push_back(added);
+      for (const HeaderLine& h : with_cookies.headers.lines()) {
         if (!is_credential(h.name())) continue;
         if (intent.credentials.size() < kNames) intent.credentials.push_back(to_valid_utf8(h.name().substr(0, kName)));
         if (h.name().size() == 6) cookie_names(h.value(), &intent.cookies);
       }
     }
-    Endpoint to = endpoint(*dial.pinned, *url.effective_port());
     intent.url = text;
-    intent.peer = to.text();
+    intent.peer = place.to.text();
+    intent.tls_name = place.tls_name;
     intent.rule = scope_.rule_text(decision);
     intent.parent = parent_;
     intent.dropped = dropped_;
@@ -210,7 +183,26 @@ class Sender {
       H5I_SDK_TRY(refuse(text, "cancelled", "its turn did not come", 2));
       return std::optional<Url>();
     }
-    return exchange(url, H5I_SDK_TRY(recorder_.intent(std::move(intent))), to);
+    return exchange(url, H5I_SDK_TRY(recorder_.intent(std::move(intent))), place);
+  }
+
+  // The jar's cookies for this URL, as a header of this hop alone. A Cookie header that was given stands as it is. What is told of it has no value.
+  std::string choose_cookies(const Url& url, Request& request, Intent& intent) {
+    if (!options_.cookies) return {};
+    for (const HeaderLine& h : request.headers.lines())
+      if (syntax::same(h.name(), "cookie")) return {};
+    Selection chosen = options_.cookies->select(url);
+    for (const CookieVerdict& v : chosen.verdicts)
+      if (v.reason != CookieReason::SENT && intent.withheld.size() < kNames)
+        intent.withheld.push_back(to_valid_utf8(std::string_view(v.cookie_name).substr(0, kName)) + ": " + std::string(name(v.reason)));
+    if (chosen.header.empty() || request.headers.add_line("Cookie: " + chosen.header)) return {};
+    return "Cookie: (of the jar)";
+  }
+
+  // As a certificate has it: an IPv6 address without its brackets.
+  static std::string bare_host(const Url& url) {
+    std::string host = url.hostname();
+    return host.size() > 2 && host.front() == '[' ? host.substr(1, host.size() - 2) : host;
   }
 
   bool has_paths(const Url& url) const {
@@ -228,37 +220,53 @@ class Sender {
   }
 
   // From the record to the outcome.
-  sdk::Result<std::optional<Url>> exchange(const Url& url, const Recorded& sent, const Endpoint& to) {
+  sdk::Result<std::optional<Url>> exchange(const Url& url, const Recorded& sent, const Place& place) {
     const int64_t begun = now_ns();
     ResponseRules rules;
     rules.strict = !options_.lenient;
     rules.head = method_ == "HEAD";
     rules.connect = method_ == "CONNECT";
-    rules.limits.bytes = kLargestAnswer;
+    rules.limits.bytes = options_.most_bytes;
     ResponseParser parser(rules);
-    Body body(options_.capture);
-    Answer answer = talk(sent, to, begun + options_.timeout_ns, parser, body);
+    AnswerBody body(options_.capture, options_.most_decoded, [&]() -> const ResponseHead& { return parser.head(); });
+    std::unique_ptr<Wire> wire = transport_.take(sent.intent().peer, sent.intent().tls_name);
+    wire->begin(begun + options_.timeout_ns);
+    Course course = talk(sent, place, *wire, parser, body);
+    body.finish();
 
-    json::Value facts = json::Object{{"ended", answer.ended}, {"sent_bytes", answer.sent_bytes}, {"wire_bytes", parser.wire_bytes()}};
-    if (!answer.why.empty()) facts["text"] = text_of(answer.why);
-    json::Value times = json::Object{{"total_us", micros(begun, answer.done)}};
-    if (answer.connected) times["connect_us"] = micros(begun, answer.connected);
-    if (answer.written) times["written_us"] = micros(begun, answer.written);
-    if (answer.first) times["first_byte_us"] = micros(begun, answer.first);
+    json::Value facts = json::Object{{"ended", course.ended}, {"sent_bytes", course.sent_bytes}, {"wire_bytes", parser.wire_bytes()}};
+    if (!course.why.empty()) facts["text"] = log_text(course.why);
+    if (course.reused) facts["reused"] = true;
+    json::Value times = json::Object{{"dns_us", dns_us_}, {"total_us", micros(begun, course.done)}};
+    if (course.connected) times["connect_us"] = micros(begun, course.connected);
+    if (course.secured) times["tls_us"] = micros(begun, course.secured);
+    if (course.written) times["written_us"] = micros(begun, course.written);
+    if (course.first) times["first_byte_us"] = micros(begun, course.first);
     facts["times"] = std::move(times);
+    if (wire->tls()) facts["tls"] = tls_facts(*wire->tls());
     std::optional<Url> next;
     status_ = 0;
-    const std::string digest = body.digest();
-    if (parser.has_head()) next = describe(url, parser, digest, facts);
-    if (next && (answer.ended != "complete" || parser.oddities().ambiguous() || parser.head().fields.count("location") > 1)) {
+    json::Value odd = json::Array{};
+    for (const Oddity& o : parser.oddities().list()) odd.push(json::Object{{"id", oddity_id(o.id)}, {"offset", o.offset}, {"count", o.count}});
+    if (parser.has_head()) {
+      const ResponseHead& head = parser.head();
+      status_ = head.status;
+      describe_head(head, facts);
+      facts["body_bytes"] = parser.body_bytes();
+      body.describe(facts, odd);
+      json::Value passive = passive_lines(url, sent.intent().raw ? std::string_view() : sent.intent().head, head, body.decoded_start());
+      if (!passive.array().empty()) facts["passive"] = std::move(passive);
+      if (options_.cookies) keep_cookies(url, head, facts);
+      next = next_hop(url, head, facts);
+    }
+    if (next && (course.ended != "complete" || parser.oddities().ambiguous() || parser.head().fields.count("location") > 1)) {
       facts["location_error"] = "not followed: the answer can be read in more than one way, or is not whole";
       next.reset();
     }
-    json::Value odd = json::Array{};
-    for (const Oddity& o : parser.oddities().list()) odd.push(json::Object{{"id", oddity_id(o.id)}, {"offset", o.offset}, {"count", o.count}});
     facts["facts"] = std::move(odd);
     if (options_.capture)
       if (auto kept = keep(sent, parser, body, facts); !kept.ok()) facts["kept_error"] = kept.error().text;
+    if (course.ended == "complete" && !sent.intent().raw && parser.no_reuse().empty()) transport_.give(sent.intent().peer, sent.intent().tls_name, std::move(wire));
 
     parent_ = sent.seq();
     auto recorded = recorder_.outcome(sent, facts);
@@ -266,14 +274,13 @@ class Sender {
     facts["method"] = sent.intent().method;
     facts["peer"] = sent.intent().peer;
     out_.rows.push_back({sent.seq(), true, std::move(facts)});
-    out_.code = answer.ended == "complete" || answer.ended == "tunnel" ? 0 : parser.wire_bytes() > 0 ? 1 : 2;
+    out_.code = course.ended == "complete" || course.ended == "tunnel" ? 0 : parser.wire_bytes() > 0 ? 1 : 2;
     if (!recorded.ok()) return recorded.error();
     return next;
   }
 
-  Answer talk(const Recorded& sent, const Endpoint& to, int64_t deadline, ResponseParser& parser, Body& body) {
-    Answer a;
-    Wire wire(host_, deadline);
+  Course talk(const Recorded& sent, const Place& place, Wire& wire, ResponseParser& parser, AnswerBody& body) {
+    Course a;
     auto ended = [&](std::string_view id, std::string why) {
       a.ended = id;
       a.why = std::move(why);
@@ -281,8 +288,17 @@ class Sender {
       a.done = now_ns();
       return a;
     };
-    if (auto e = wire.connect(sent, to)) return ended(e->id, e->text);
-    a.connected = now_ns();
+    a.reused = wire.connected();
+    if (!a.reused) {
+      if (auto e = wire.connect(sent, place.to)) return ended(e->id, e->text);
+      a.connected = now_ns();
+      if (!place.tls_name.empty()) {
+        auto trust = transport_.trust();
+        if (!trust.ok()) return ended("tls-failed", trust.error().text);
+        if (auto e = wire.secure(sent, **trust, place.is_address, {"http/1.1"})) return ended(e->id, e->text);
+        a.secured = now_ns();
+      }
+    }
     // A peer that answers before it has read everything closes then: what it said counts.
     std::optional<WireError> lost = wire.write(sent, parent_ == 0 ? options_.before_last_byte : nullptr);
     a.written = now_ns();
@@ -290,8 +306,10 @@ class Sender {
     std::string piece(kPiece, '\0');
     while (!parser.finished()) {
       size_t got = 0;
-      if (auto e = wire.read(piece.data(), piece.size(), &got)) {
+      if (auto e = wire.read(sent, piece.data(), piece.size(), &got)) {
         if (e->id != "connection-lost" || !parser.has_head()) return ended(wire.bytes_sent() > 0 && e->id == "connection-lost" ? "connection-lost-after-send" : e->id, e->text);
+        // TLS has an end of its own: without it, what is read until the end may have been cut by anybody.
+        if (wire.tls() && parser.framing() == ResponseParser::Framing::CLOSE) return ended("short", e->text);
         parser.end();
         break;
       }
@@ -312,52 +330,19 @@ class Sender {
     return ended("short", "the connection ended before the answer did");
   }
 
-  // What the head says. Values that may be keys are not in it.
-  std::optional<Url> describe(const Url& url, const ResponseParser& parser, const std::string& digest, json::Value& facts) {
-    const ResponseHead& head = parser.head();
-    status_ = head.status;
-    facts["status"] = head.status;
-    facts["reason"] = text_of(head.reason().substr(0, std::min(head.reason().find('\r'), kName)));
-    facts["head_bytes"] = head.fields.bytes().size();
-    facts["head_sha256"] = sha256_hex(head.fields.bytes());
-    facts["body_bytes"] = parser.body_bytes();
-    facts["body_sha256"] = digest;
-    json::Value names = json::Array{}, cookies = json::Array{};
-    for (size_t i = 0; i < head.fields.size(); i++) {
-      FieldView f = head.fields.field(i);
-      if (i < kNames) names.push(to_valid_utf8(f.name.substr(0, kName)));
-    }
-    for (size_t i = 0; i < head.fields.size(); i++) {
-      FieldView f = head.fields.field(i);
-      if (equal(f.name, "set-cookie") && cookies.array().size() < kNames) cookies.push(cookie_name(f.value.substr(0, std::min(f.value.find(';'), f.value.size()))));
-    }
-    facts["headers"] = std::move(names);
-    if (!cookies.array().empty()) facts["set_cookie"] = std::move(cookies);
-    if (auto type = head.fields.first("content-type")) facts["content_type"] = text_of(type->value);
-    auto location = head.fields.first("location");
-    if (!location || !is_redirect(head.status)) return std::nullopt;
-    facts["location"] = url_of(location->value);
-    auto to = Url::parse(location->value, &url);
-    if (!to.ok()) {
-      facts["location_error"] = to.error().text;
-      return std::nullopt;
-    }
-    return *to;
+  void keep_cookies(const Url& url, const ResponseHead& head, json::Value& facts) {
+    std::vector<std::string_view> lines;
+    for (size_t i = 0; i < head.fields.size() && lines.size() < kNames; i++)
+      if (FieldView f = head.fields.field(i); syntax::same(f.name, "set-cookie")) lines.push_back(f.value);
+    if (!lines.empty()) facts["jar"] = options_.cookies->store(url, lines);
   }
 
-  static bool equal(std::string_view a, std::string_view lower) {
-    if (a.size() != lower.size()) return false;
-    for (size_t i = 0; i < a.size(); i++)
-      if ((a[i] >= 'A' && a[i] <= 'Z' ? a[i] - 'A' + 'a' : a[i]) != lower[i]) return false;
-    return true;
-  }
-
-  sdk::Status keep(const Recorded& sent, const ResponseParser& parser, const Body& body, json::Value& facts) {
+  sdk::Status keep(const Recorded& sent, const ResponseParser& parser, const AnswerBody& body, json::Value& facts) {
     json::Value kept = json::Object{};
     kept["request_head"] = H5I_SDK_TRY(host_.put(sent.intent().head));
     kept["request_body"] = H5I_SDK_TRY(host_.put(sent.intent().body));
     if (!parser.raw_head().empty()) kept["response_head"] = H5I_SDK_TRY(host_.put(parser.raw_head()));
-    if (parser.has_head()) kept["response_body"] = H5I_SDK_TRY(host_.put(body.kept));
+    if (parser.has_head()) kept["response_body"] = H5I_SDK_TRY(host_.put(body.kept()));
     facts["kept"] = std::move(kept);
     return {};
   }
@@ -366,9 +351,12 @@ class Sender {
   Recorder& recorder_;
   const Scope& scope_;
   SendOptions options_;
+  Transport own_;
+  Transport& transport_;
   Sends out_;
   uint64_t parent_ = 0;
   int status_ = 0;
+  int64_t dns_us_ = 0;
   std::string method_;  // of the request that is being sent: how its answer is framed
   std::vector<std::string> dropped_;
 };

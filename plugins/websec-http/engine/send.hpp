@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "h5i/plugin.hpp"
+#include "plugins/websec-http/engine/cookies.hpp"
 #include "plugins/websec-http/engine/recorder.hpp"
+#include "plugins/websec-http/engine/transport.hpp"
 #include "plugins/websec-http/http/request.hpp"
 #include "plugins/websec-http/http/response.hpp"
 #include "plugins/websec-http/scope/scope.hpp"
@@ -19,6 +21,8 @@ struct SendOptions {
   int follow = 0;  // hops
   int64_t timeout_ns = 30'000'000'000;  // of each send
   bool lenient = false;
+  uint64_t most_bytes = 64u << 20;    // of one answer on the wire
+  uint64_t most_decoded = 64u << 20;  // and taken out of its codings
   int64_t expires_ns = INT64_MAX;  // realtime: nothing is sent from then on
   bool capture = false;  // whole messages become payloads of the session
   std::optional<std::string> raw;  // exact bytes instead of the request
@@ -26,6 +30,8 @@ struct SendOptions {
   std::string identity;
   std::string experiment;
   uint64_t input = 0;
+  Transport* transport = nullptr;  // connections of the act; nobody's: this send's own, and TLS trusts the system
+  CookieStore* cookies = nullptr;  // of the identity; nobody's: cookies are only what the headers say
   std::function<bool()> admit;             // asked before each hop is recorded, and waits its turn; false ends the send
   std::function<void()> before_last_byte;  // of the first hop: all but its last byte is with the peer
 };

@@ -14,6 +14,7 @@
 namespace h5i::websec {
 namespace {
 
+constexpr size_t kPiece = 16 << 10;         // of what TLS takes and gives at a time
 constexpr int64_t kLookNs = 100'000'000;  // how often a wait asks whether the run was cancelled
 
 int64_t now_ns() {
@@ -55,9 +56,10 @@ std::optional<WireError> Wire::wait(short what) {
 }
 
 std::optional<WireError> Wire::connect(const Recorded& sent, const Endpoint& to) {
-  if (sent.intent().peer != to.text()) return WireError{"connect-failed", "the record names another address"};
+  if (fd_ >= 0 || sent.intent().peer != to.text()) return WireError{"connect-failed", "the record names another address"};
   fd_ = socket(to.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd_ < 0) return WireError{"connect-failed", why(errno)};
+  peer_ = sent.intent().peer;
   const int one = 1;
   setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   if (::connect(fd_, reinterpret_cast<const sockaddr*>(&to.address), to.size) == 0) return std::nullopt;
@@ -70,7 +72,26 @@ std::optional<WireError> Wire::connect(const Recorded& sent, const Endpoint& to)
   return std::nullopt;
 }
 
+std::optional<WireError> Wire::secure(const Recorded& sent, const TlsContext& context, bool is_address, const std::vector<std::string>& alpn) {
+  if (fd_ < 0 || tls_ || sent.intent().peer != peer_ || sent.intent().tls_name.empty()) return WireError{"tls-failed", "the record names no TLS here"};
+  tls_name_ = sent.intent().tls_name;
+  tls_.emplace(context, tls_name_, is_address, alpn);
+  std::string piece(kPiece, '\0');
+  for (;;) {
+    const TlsSession::State state = tls_->handshake();
+    auto lost = flush();
+    if (state == TlsSession::State::FAILED) return WireError{tls_->untrusted() ? "tls-untrusted" : "tls-failed", tls_->error()};
+    if (lost) return lost;
+    if (state == TlsSession::State::DONE) return std::nullopt;
+    size_t got = 0;
+    if (auto e = receive(piece.data(), piece.size(), &got)) return e;
+    if (got == 0 || state == TlsSession::State::CLOSED) return WireError{"tls-failed", "the peer closed the connection in the handshake"};
+    tls_->give({piece.data(), got});
+  }
+}
+
 std::optional<WireError> Wire::write(const Recorded& sent, const std::function<void()>& before_last) {
+  if (!is_of(sent)) return WireError{"connection-lost", "the record names another connection"};
   std::string_view head = sent.intent().head, body = sent.intent().body;
   if (before_last && head.size() + body.size() > 0) {
     std::string_view& last = body.empty() ? head : body;
@@ -84,6 +105,26 @@ std::optional<WireError> Wire::write(const Recorded& sent, const std::function<v
 }
 
 std::optional<WireError> Wire::put(std::string_view head, std::string_view body) {
+  if (!tls_) return plain(head, body);
+  for (std::string_view part : {head, body})
+    while (!part.empty()) {
+      const std::string_view piece = part.substr(0, kPiece);
+      if (tls_->write(piece) != TlsSession::State::DONE) return WireError{"connection-lost", tls_->error()};
+      if (auto e = flush()) return e;
+      bytes_sent_ += piece.size();
+      part.remove_prefix(piece.size());
+    }
+  return std::nullopt;
+}
+
+std::optional<WireError> Wire::flush() {
+  const uint64_t before = bytes_sent_;
+  auto failed = plain(tls_->take(), {});
+  bytes_sent_ = before;
+  return failed;
+}
+
+std::optional<WireError> Wire::plain(std::string_view head, std::string_view body) {
   while (!head.empty() || !body.empty()) {
     iovec io[2] = {{const_cast<char*>(head.data()), head.size()}, {const_cast<char*>(body.data()), body.size()}};
     msghdr m{};
@@ -105,7 +146,24 @@ std::optional<WireError> Wire::put(std::string_view head, std::string_view body)
   return std::nullopt;
 }
 
-std::optional<WireError> Wire::read(char* into, size_t size, size_t* got) {
+std::optional<WireError> Wire::read(const Recorded& sent, char* into, size_t size, size_t* got) {
+  if (!is_of(sent)) return WireError{"connection-lost", "the record names another connection"};
+  if (!tls_) return receive(into, size, got);
+  std::string piece(kPiece, '\0');
+  for (;;) {
+    const TlsSession::State state = tls_->read(into, size, got);
+    (void)flush();  // an alert, or new keys: what came counts whether the peer still hears or not
+    if (state == TlsSession::State::DONE || state == TlsSession::State::CLOSED) return std::nullopt;
+    if (state == TlsSession::State::FAILED) return WireError{"connection-lost", tls_->error()};
+    size_t raw = 0;
+    if (auto e = receive(piece.data(), piece.size(), &raw)) return e;
+    // An end that TLS did not announce: a body that is read to the end may have been cut.
+    if (raw == 0) return WireError{"connection-lost", "the connection ended without TLS's own end"};
+    tls_->give({piece.data(), raw});
+  }
+}
+
+std::optional<WireError> Wire::receive(char* into, size_t size, size_t* got) {
   for (;;) {
     ssize_t n = recv(fd_, into, size, 0);
     if (n >= 0) {
@@ -116,6 +174,11 @@ std::optional<WireError> Wire::read(char* into, size_t size, size_t* got) {
     if (errno != EAGAIN) return WireError{"connection-lost", why(errno)};
     if (auto e = wait(POLLIN)) return e;
   }
+}
+
+bool Wire::idle() const {
+  pollfd p{fd_, POLLIN, 0};
+  return fd_ >= 0 && poll(&p, 1, 0) == 0;
 }
 
 }  // namespace h5i::websec

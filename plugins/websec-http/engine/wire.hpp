@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "h5i/plugin.hpp"
 #include "plugins/websec-http/engine/recorder.hpp"
+#include "plugins/websec-http/tls/session.hpp"
 
 namespace h5i::websec {
 
@@ -21,32 +23,48 @@ struct Endpoint {
 
 // Why a connection gave nothing more. The id is what the log says.
 struct WireError {
-  std::string_view id;  // "connect-failed", "timeout", "connection-lost", "cancelled"
+  std::string_view id;  // "connect-failed", "timeout", "connection-lost", "cancelled", "tls-untrusted", "tls-failed"
   std::string text;
 };
 
 class Wire {
  public:
-  // `deadline_ns`: monotonic, of everything that is done on it. `cancelled`: asked while it waits.
-  Wire(const sdk::Host& host, int64_t deadline_ns) : host_(host), deadline_ns_(deadline_ns) {}
+  explicit Wire(const sdk::Host& host) : host_(host) {}
   ~Wire();
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
+  // Another send begins on it: `deadline_ns` (monotonic) is of everything that is done for it.
+  void begin(int64_t deadline_ns) {
+    deadline_ns_ = deadline_ns;
+    bytes_sent_ = 0;
+  }
   // Dials the address that the token's record names, and no other.
   std::optional<WireError> connect(const Recorded& sent, const Endpoint& to);
+  // TLS with the name that the record has. `alpn`: what is offered.
+  std::optional<WireError> secure(const Recorded& sent, const TlsContext& context, bool is_address, const std::vector<std::string>& alpn);
   // All of the token's bytes, head and body. How many went is bytes_sent(), also when it failed. `before_last`: called when all but the last byte went.
   std::optional<WireError> write(const Recorded& sent, const std::function<void()>& before_last = nullptr);
-  // What came, at most `size` bytes; 0 at the end of the stream.
-  std::optional<WireError> read(char* into, size_t size, size_t* got);
-  uint64_t bytes_sent() const { return bytes_sent_; }
+  // What came, at most `size` bytes; 0 at the end of the stream. What TLS itself has to answer goes out under the token.
+  std::optional<WireError> read(const Recorded& sent, char* into, size_t size, size_t* got);
+
+  bool connected() const { return fd_ >= 0; }
+  bool idle() const;  // between two sends: the peer has neither closed nor said anything
+  uint64_t bytes_sent() const { return bytes_sent_; }  // of the token, before TLS
+  const TlsSession* tls() const { return tls_ ? &*tls_ : nullptr; }
 
  private:
+  bool is_of(const Recorded& sent) const { return fd_ >= 0 && sent.intent().peer == peer_ && sent.intent().tls_name == (tls_ ? tls_name_ : ""); }
   std::optional<WireError> put(std::string_view head, std::string_view body);
+  std::optional<WireError> flush();  // what TLS has to say
+  std::optional<WireError> receive(char* into, size_t size, size_t* got);
+  std::optional<WireError> plain(std::string_view head, std::string_view body);
   std::optional<WireError> wait(short what);
   const sdk::Host& host_;
-  int64_t deadline_ns_;
+  int64_t deadline_ns_ = 0;
   int fd_ = -1;
+  std::string peer_, tls_name_;
+  std::optional<TlsSession> tls_;
   uint64_t bytes_sent_ = 0;
 };
 

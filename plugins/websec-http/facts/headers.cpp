@@ -81,7 +81,9 @@ class Headers {
   }
 
   void cookie(const FieldView& f) {
-    std::string_view pair = f.value.substr(0, f.value.find(';')), name = before(pair, '=');
+    std::string_view pair = f.value.substr(0, f.value.find(';'));
+    // What has no name may be all value.
+    std::string_view name = pair.find('=') == std::string_view::npos ? std::string_view("(nameless)") : before(pair, '=');
     bool secure = false, http_only = false, path_root = false, gone = false;
     std::optional<std::string_view> domain, same_site;
     if (pair.size() < f.value.size())

@@ -1,0 +1,34 @@
+#include "plugins/websec-http/engine/transport.hpp"
+
+namespace h5i::websec {
+namespace {
+
+constexpr size_t kMostIdle = 64;
+
+std::string key(const std::string& peer, const std::string& tls_name) { return peer + " " + tls_name; }
+
+}  // namespace
+
+std::unique_ptr<Wire> Transport::take(const std::string& peer, const std::string& tls_name) {
+  std::lock_guard lock(one_);
+  for (auto it = idle_.find(key(peer, tls_name)); it != idle_.end() && it->first == key(peer, tls_name); it = idle_.erase(it)) {
+    if (!it->second->idle()) continue;
+    auto out = std::move(it->second);
+    idle_.erase(it);
+    return out;
+  }
+  return std::make_unique<Wire>(host_);
+}
+
+void Transport::give(const std::string& peer, const std::string& tls_name, std::unique_ptr<Wire> wire) {
+  std::lock_guard lock(one_);
+  if (reuse_ && idle_.size() < kMostIdle && wire->idle()) idle_.emplace(key(peer, tls_name), std::move(wire));
+}
+
+sdk::Result<const TlsContext*> Transport::trust() {
+  std::lock_guard lock(one_);
+  if (!context_) context_ = H5I_SDK_TRY(TlsContext::make(trust_));
+  return &*context_;
+}
+
+}  // namespace h5i::websec
