@@ -14,6 +14,9 @@ struct ChunkLimits {
   size_t trailer_fields = 100;
 };
 
+// Headers that a trailer may not bring (RFC 9110 section 6.5.1): framing, routing, and what would be read as credentials.
+bool forbidden_in_trailers(std::string_view name);
+
 class ChunkDecoder {
  public:
   enum class State : uint8_t { SIZE, AFTER_SIZE, EXTENSION, DATA, DATA_END, TRAILERS, DONE, REFUSED };
