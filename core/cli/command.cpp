@@ -151,7 +151,7 @@ struct TopLevel {
 };
 
 int run_verb(Context& ctx, const Command& command, const std::vector<std::string>& words) {
-  ctx.lost_status = command.rest ? 125 : command.lost_status;
+  ctx.lost_status = command.lost_status != 1 || !command.rest ? command.lost_status : 125;
   // Looked at before parsing, so that wrong usage is answered in the form that was asked for.
   for (const std::string& w : words) {
     if (w == "--") break;

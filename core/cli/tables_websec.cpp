@@ -80,6 +80,35 @@ std::vector<Command> websec_table() {
        .summary = "End a session: nothing more is sent in it. Its log stays.",
        .min_args = 1,
        .max_args = 1},
+      {.noun = "websec",
+       .verb = "replay",
+       .usage = "websec replay SESSION NUMBER [EDIT...] [options] [-- EDIT...]",
+       .summary = "Say a send of the log again, as it was or edited, and show what was changed.",
+       .description = "Edits: path=/x, query.NAME=V, header.NAME=V, cookie.NAME=V, json.$.a.b=V, form.NAME=V, multipart.NAME=V, body=TEXT or body=@FILE; + in front adds one "
+                      "more, - takes it out (behind --, so that it is no option). They are applied in their order, and the framing is computed anew. The origin stays. "
+                      "The exact bytes are known when the session keeps messages (open --capture), or when they can be rebuilt and have the digest of the send's line; "
+                      "otherwise it is refused. Each send has a line of its own that says what it replays.",
+       .options = {{"--as", "IDENTITY", "as somebody of the session's identities, or as none: what said who asks is dropped, and named"},
+                   {"--race", "N", "N at once (at most 20): the last byte of each is held until all are ready"},
+                   {"--repeat", "N", "N one after another (at most 1000), with the median and the spread of their times"},
+                   {"--rate", "RATE", "with --repeat: at most so many in any window, as 20/s, 100/min or 0.5/s"},
+                   {"--raw", "FILE", "exactly these bytes, to the same origin"},
+                   {"--follow", "N", "follow at most N redirects (at most 20), each a send of its own"},
+                   {"--lenient", "", "weaker: read an answer that is not what HTTP says"},
+                   {"--timeout", "SECONDS", "for each send, 30 when nothing is given"}},
+       .min_args = 2,
+       .max_args = -1,
+       .rest = true},
+      {.noun = "websec",
+       .verb = "ident",
+       .usage = "websec ident SESSION add|list|remove [NAME] [options]",
+       .summary = "The identities of a session: who may be asked as, by header lines whose values are names of secrets.",
+       .description = "A header that may hold a key names an environment variable: 'Authorization: Bearer $TOKEN', in single quotes. Its value is read from the environment of "
+                      "each command that is run --as that identity, placed when it is sent, and in no line of the log; \"$$\" is a dollar. The name none is nobody: what says who "
+                      "asks is dropped.",
+       .options = {{"--header", "LINE", "with add: a header line of this identity", true, 'H'}},
+       .min_args = 2,
+       .max_args = 3},
   };
   for (Command& c : table) {
     c.executable = program;

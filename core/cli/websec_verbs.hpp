@@ -19,5 +19,7 @@ int websec_hist(Context& ctx, const Parsed& words);
 int websec_scope(Context& ctx, const Parsed& words);
 int websec_jar(Context& ctx, const Parsed& words);
 int websec_close(Context& ctx, const Parsed& words);
+int websec_replay(Context& ctx, const Parsed& words);
+int websec_ident(Context& ctx, const Parsed& words);
 
 }  // namespace h5i::cli

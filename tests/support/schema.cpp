@@ -56,7 +56,8 @@ struct Validator {
     std::istringstream parts(pointer);
     for (std::string part; std::getline(parts, part, '/');) {
       if (part.empty()) continue;
-      const Json* next = at->object().find(part);
+      const bool index = at->is_array() && part.size() < 5 && part.find_first_not_of("0123456789") == std::string::npos && std::stoul(part) < at->array().size();
+      const Json* next = index ? &at->array()[std::stoul(part)] : at->object().find(part);
       if (!next) {
         *why = "$ref " + ref + " names nothing";
         return false;

@@ -40,4 +40,10 @@ json::Value json_of(const PastSend& sent);
 // Rows and lines of sends that were just made, as `send` answers with them.
 void add_rows(Sends sends, json::Value& rows, json::Value& lines);
 
+sdk::Result<Answer> replay_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
+sdk::Result<Answer> ident_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
+
+// Edits as words of an act: each {"text"} with the bytes of its file, when it names one, in "file_hex".
+sdk::Status apply_words(Request& request, const json::Value& edits);
+
 }  // namespace h5i::websec

@@ -11,8 +11,10 @@ struct Named {
 };
 constexpr Named kActs[] = {
     {"hist", hist},
+    {"ident", ident_act},
     {"jar", jar_act},
     {"read-scope", read_scope},
+    {"replay", replay_act},
     {"scope", scope_act},
     {"send", send_act},
     {"show", show_act},
