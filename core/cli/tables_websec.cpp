@@ -95,6 +95,7 @@ std::vector<Command> websec_table() {
                    {"--raw", "FILE", "exactly these bytes, to the same origin"},
                    {"--follow", "N", "follow at most N redirects (at most 20), each a send of its own"},
                    {"--lenient", "", "weaker: read an answer that is not what HTTP says"},
+                   {"--insecure", "", "weaker: whoever answers is spoken to, whatever the certificate says"},
                    {"--timeout", "SECONDS", "for each send, 30 when nothing is given"}},
        .min_args = 2,
        .max_args = -1,

@@ -21,6 +21,7 @@ Result<Json> replay_words(const session::WebSession& session, const Parsed& word
   out["race"] = H5I_TRY(number_word(words, "--race", 0, 2, kMostRace, "replay"));
   out["repeat"] = H5I_TRY(number_word(words, "--repeat", 0, 1, kMostRepeat, "replay"));
   out["lenient"] = words.has("--lenient");
+  out["insecure"] = words.has("--insecure");
   if (words.has("--rate")) out["rate"] = words.get("--rate");
   if (words.has("--raw")) out["raw_hex"] = H5I_TRY(hex_of_file(words.get("--raw")));
   if (words.has("--as")) {

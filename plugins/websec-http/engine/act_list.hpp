@@ -45,5 +45,8 @@ sdk::Result<Answer> ident_act(const sdk::Host& host, const json::Value& session,
 
 // Edits as words of an act: each {"text"} with the bytes of its file, when it names one, in "file_hex".
 sdk::Status apply_words(Request& request, const json::Value& edits);
+// For tools_of() and options_of(), of an act that says something again: the jar is that of the identity, and of nobody else none, since the bytes
+// that are said again have their cookies.
+json::Value words_of_sender(const json::Value& words);
 
 }  // namespace h5i::websec

@@ -54,7 +54,7 @@ struct Again {
 
 using Attempts = std::vector<sdk::Result<Sends>>;
 
-Attempts race(const sdk::Host& host, Recorder& recorder, const Scope& scope, const Again& again, size_t times, size_t* together) {
+Attempts race(const sdk::Host& host, Tools& tools, const Again& again, size_t times, size_t* together) {
   Meeting meeting(times, std::min(kLongestHold, again.options.timeout_ns / 2), host);
   std::vector<std::optional<sdk::Result<Sends>>> ended(times);
   std::vector<std::thread> threads;
@@ -67,7 +67,7 @@ Attempts race(const sdk::Host& host, Recorder& recorder, const Scope& scope, con
         meeting.arrive();
       };
       try {
-        ended[i].emplace(send(host, recorder, scope, again.url, again.request, options));
+        ended[i].emplace(send(host, tools.recorder, tools.scope, again.url, again.request, options));
       } catch (const std::exception& e) {
         ended[i].emplace(sdk::failure(H5I_E_INTERNAL, e.what()));
       }
@@ -80,7 +80,7 @@ Attempts race(const sdk::Host& host, Recorder& recorder, const Scope& scope, con
   return out;
 }
 
-Attempts repeat(const sdk::Host& host, Recorder& recorder, const Scope& scope, const Again& again, size_t times, Turns* turns) {
+Attempts repeat(const sdk::Host& host, Tools& tools, const Again& again, size_t times, Turns* turns) {
   Attempts out;
   int64_t sends = 0;
   SendOptions options = again.options;
@@ -90,7 +90,7 @@ Attempts repeat(const sdk::Host& host, Recorder& recorder, const Scope& scope, c
     return true;
   };
   for (size_t i = 0; i < times && sends < kMostSends && !host.cancelled(); i++) {
-    out.push_back(send(host, recorder, scope, again.url, again.request, options));
+    out.push_back(send(host, tools.recorder, tools.scope, again.url, again.request, options));
     if (!out.back().ok()) break;
   }
   return out;
@@ -122,15 +122,11 @@ std::string milliseconds(int64_t us) {
   return tenths.substr(0, tenths.size() - 1) + "." + tenths.back();
 }
 
-sdk::Result<Again> again_of(const json::Value& session, const json::Value& words, const PastSend& sent, const PastRequest& past, const Identities& who, std::vector<std::string>* dropped) {
+sdk::Result<Again> again_of(SendOptions options, const json::Value& words, const PastSend& sent, const PastRequest& past, const Identities& who, std::vector<std::string>* dropped) {
   Again a;
   a.url = past.url.href_without_fragment();
+  a.options = std::move(options);
   a.options.replay_of = sent.seq;
-  a.options.follow = static_cast<int>(words["follow"].integer());
-  a.options.timeout_ns = words["timeout_s"].integer(30) * 1'000'000'000;
-  a.options.lenient = words["lenient"].boolean();
-  a.options.expires_ns = session["expires_ns"].integer(INT64_MAX);
-  a.options.capture = session["options"]["capture"].boolean();
   const bool edited = !words["edits"].array().empty() || words["as"].is_string();
   if (words["raw_hex"].is_string()) {
     a.options.raw = H5I_SDK_TRY(unhex(words["raw_hex"].string()));
@@ -144,10 +140,7 @@ sdk::Result<Again> again_of(const json::Value& session, const json::Value& words
   }
   a.request = H5I_SDK_TRY(structured(past));
   H5I_SDK_TRY(apply_words(a.request, words["edits"]));
-  if (words["as"].is_string()) {
-    H5I_SDK_TRY(who.become(a.request, words["as"].string(), dropped));
-    if (words["as"].string() != kNobody) a.options.identity = words["as"].string();
-  }
+  if (words["as"].is_string()) H5I_SDK_TRY(who.become(a.request, words["as"].string(), dropped));
   a.url = H5I_SDK_TRY(url_with(past.url, a.request)).href_without_fragment();
   Written written;
   if (auto no = write_request(a.request, &written)) return sdk::failure(H5I_E_INVALID, std::string(no->id) + ": " + no->what);
@@ -173,8 +166,15 @@ sdk::Status apply_words(Request& request, const json::Value& list) {
   return {};
 }
 
+json::Value words_of_sender(const json::Value& words) {
+  json::Value out = words;
+  const bool somebody = words["as"].is_string() && words["as"].string() != kNobody;
+  out["as"] = somebody ? words["as"].string() : std::string();
+  out["cookies"] = somebody;
+  return out;
+}
+
 sdk::Result<Answer> replay_act(const sdk::Host& host, const json::Value& session, const json::Value& words) {
-  const Scope scope = H5I_SDK_TRY(scope_of(session));
   const int64_t racing = words["race"].integer(), repeated = words["repeat"].integer();
   if (racing < 0 || racing > kMostRace || repeated < 0 || repeated > kMostRepeat || (racing > 0 && repeated > 0)) return sdk::failure(H5I_E_INVALID, "--race is at most 20, --repeat at most 1000, and not both");
   std::optional<Rate> rate;
@@ -183,19 +183,21 @@ sdk::Result<Answer> replay_act(const sdk::Host& host, const json::Value& session
   const PastRequest past = H5I_SDK_TRY(past_request(host, sent));
   const Identities who = H5I_SDK_TRY(Identities::of(host, words));
   std::vector<std::string> dropped;
-  const Again again = H5I_SDK_TRY(again_of(session, words, sent, past, who, &dropped));
+  const json::Value sending = words_of_sender(words);
+  auto tools = H5I_SDK_TRY(tools_of(host, session, sending));
+  const Again again = H5I_SDK_TRY(again_of(options_of(session, sending, *tools), words, sent, past, who, &dropped));
 
-  Recorder recorder(host);
   size_t together = 0;
   Attempts attempts;
   if (racing > 0) {
-    attempts = race(host, recorder, scope, again, static_cast<size_t>(racing), &together);
+    attempts = race(host, *tools, again, static_cast<size_t>(racing), &together);
   } else {
     std::optional<Turns> turns;
     if (rate) turns.emplace(*rate, machine_clock(), [&] { return host.cancelled(); });
-    attempts = repeat(host, recorder, scope, again, static_cast<size_t>(std::max<int64_t>(repeated, 1)), turns ? &*turns : nullptr);
+    attempts = repeat(host, *tools, again, static_cast<size_t>(std::max<int64_t>(repeated, 1)), turns ? &*turns : nullptr);
   }
 
+  if (tools->cookies) H5I_SDK_TRY(tools->cookies->save());
   json::Value out = json::Object{{"replay_of", sent.seq}, {"placement", "not contained"}, {"source", words["raw_hex"].is_string() ? "given" : past.rebuilt ? "rebuilt" : "kept"}};
   json::Value lines = json::Array{}, tries = json::Array{}, differences = json::Array{};
   std::vector<int64_t> totals, firsts;
