@@ -1,6 +1,5 @@
 #include "plugins/websec-http/http/websocket.hpp"
 
-#include "plugins/websec-http/http/response.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace h5i::websec;
@@ -71,37 +70,6 @@ void ambiguous(const std::string& s, const std::string& fact, uint16_t code, con
 }
 
 }  // namespace
-
-TEST_CASE("the handshake's key and its answer, as in RFC 6455 section 1.3") {
-  std::array<uint8_t, 16> sample{};
-  for (size_t i = 0; i < 16; i++) sample[i] = static_cast<uint8_t>("the sample nonce"[i]);
-  CHECK(websocket_key(sample) == "dGhlIHNhbXBsZSBub25jZQ==");
-  CHECK(websocket_accept("dGhlIHNhbXBsZSBub25jZQ==") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-}
-
-TEST_CASE("an answer to the handshake is judged by each of its headers") {
-  auto judge = [](const std::string& lines, const char* status = "101", std::string_view protocols = "chat, v2") {
-    ResponseRules rules;
-    rules.upgrade = true;
-    ResponseParser p(rules);
-    StringSink sink;
-    p.feed("HTTP/1.1 " + std::string(status) + " X\r\n" + lines + "\r\n", sink);
-    REQUIRE(p.has_head());
-    return !judge_websocket_answer(p.head(), "dGhlIHNhbXBsZSBub25jZQ==", protocols);
-  };
-  std::string up = "Upgrade: WebSocket\r\n", connection = "Connection: keep-alive, Upgrade\r\n", accept = "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n";
-  CHECK(judge(up + connection + accept));
-  CHECK(judge(up + connection + accept + "Sec-WebSocket-Protocol: v2\r\n"));
-  CHECK_FALSE(judge(up + connection + accept, "200"));
-  CHECK_FALSE(judge(connection + accept));
-  CHECK_FALSE(judge(up + accept));
-  CHECK_FALSE(judge(up + connection));
-  CHECK_FALSE(judge(up + connection + "Sec-WebSocket-Accept: S3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
-  CHECK_FALSE(judge(up + connection + accept + accept));
-  CHECK_FALSE(judge(up + connection + accept + "Sec-WebSocket-Extensions: permessage-deflate\r\n"));
-  CHECK_FALSE(judge(up + connection + accept + "Sec-WebSocket-Protocol: v3\r\n"));
-  CHECK_FALSE(judge(up + connection + accept + "Sec-WebSocket-Protocol: v2\r\n", "101", ""));
-}
 
 TEST_CASE("the frames of RFC 6455 section 5.7") {
   CHECK(frame(kWsText, "Hello") == "\x81\x05Hello");

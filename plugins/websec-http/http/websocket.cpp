@@ -1,7 +1,5 @@
 #include "plugins/websec-http/http/websocket.hpp"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 
 #include "plugins/websec-http/http/syntax.hpp"
@@ -10,20 +8,6 @@ namespace h5i::websec {
 namespace {
 
 constexpr size_t kMaxControl = 125;
-
-std::string base64_of(const uint8_t* bytes, int n) {
-  std::string out(static_cast<size_t>((n + 2) / 3 * 4) + 1, '\0');
-  out.resize(static_cast<size_t>(EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()), bytes, n)));
-  return out;
-}
-
-bool lists(const FieldBlock& fields, std::string_view name, std::string_view element) {
-  bool found = false;
-  for (size_t i = 0; i < fields.size(); i++)
-    if (FieldView f = fields.field(i); syntax::same(f.name, name))
-      syntax::each_element(f.value, [&](std::string_view e) { found = found || syntax::same(e, element); });
-  return found;
-}
 
 uint64_t big_endian(std::string_view s) {
   uint64_t n = 0;
@@ -36,34 +20,6 @@ void unmask(std::string* s, const std::array<char, 4>& mask) {
 }
 
 }  // namespace
-
-std::string websocket_key(const std::array<uint8_t, 16>& random) { return base64_of(random.data(), 16); }
-
-std::string websocket_accept(std::string_view key) {
-  std::string text = std::string(key) + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";  // RFC 6455 section 1.3
-  uint8_t digest[EVP_MAX_MD_SIZE];
-  unsigned n = 0;
-  if (EVP_Digest(text.data(), text.size(), digest, &n, EVP_sha1(), nullptr) != 1) return {};
-  return base64_of(digest, static_cast<int>(n));
-}
-
-Refused judge_websocket_answer(const ResponseHead& head, std::string_view key, std::string_view protocols) {
-  auto no = [](std::string what) { return Refusal{"websocket-handshake", std::move(what)}; };
-  const FieldBlock& fields = head.fields;
-  if (head.status != 101) return no("the status is not 101");
-  if (!lists(fields, "upgrade", "websocket")) return no("Upgrade does not say websocket");
-  if (!lists(fields, "connection", "upgrade")) return no("Connection does not say Upgrade");
-  auto accept = fields.first("sec-websocket-accept");
-  std::string wanted = websocket_accept(key);
-  if (!accept || wanted.empty() || fields.count("sec-websocket-accept") != 1 || accept->value != wanted) return no("Sec-WebSocket-Accept does not fit the key");
-  if (fields.first("sec-websocket-extensions")) return no("an extension that nobody asked for");
-  if (auto chosen = fields.first("sec-websocket-protocol")) {
-    bool asked = false;
-    syntax::each_element(protocols, [&](std::string_view e) { asked = asked || (!e.empty() && e == chosen->value); });
-    if (!asked || fields.count("sec-websocket-protocol") != 1) return no("a protocol that nobody asked for");
-  }
-  return std::nullopt;
-}
 
 std::string websocket_frame(const WsFrame& f, std::string_view payload, const std::optional<std::array<uint8_t, 4>>& mask) {
   std::string out;

@@ -1,4 +1,4 @@
-// WebSocket (RFC 6455): the handshake's key, frames to write, frames to read. Randomness is given by the caller.
+// WebSocket (RFC 6455): frames to write, frames to read. Randomness is given by the caller.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -6,17 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "plugins/websec-http/http/head.hpp"
-#include "plugins/websec-http/http/header_list.hpp"
 #include "plugins/websec-http/http/oddity.hpp"
 #include "plugins/websec-http/http/utf8_check.hpp"
 
 namespace h5i::websec {
-
-std::string websocket_key(const std::array<uint8_t, 16>& random);  // Sec-WebSocket-Key
-std::string websocket_accept(std::string_view key);                // what a server answers to it
-// Whether a 101 accepts the handshake; `protocols` is the Sec-WebSocket-Protocol that was asked for, empty for none.
-Refused judge_websocket_answer(const ResponseHead& head, std::string_view key, std::string_view protocols);
 
 enum WsOpcode : uint8_t { kWsContinuation = 0, kWsText = 1, kWsBinary = 2, kWsClose = 8, kWsPing = 9, kWsPong = 10 };
 
