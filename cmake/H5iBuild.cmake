@@ -33,6 +33,15 @@ if(H5I_SANITIZE)
   # What undefined behaviour does after it was reported is nobody's business: the first report ends the program, and so the test.
   target_compile_options(h5i_options INTERFACE -fsanitize=${H5I_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
   target_link_options(h5i_options INTERFACE -fsanitize=${H5I_SANITIZE})
+  # Processes of every user write there.
+  set(H5I_FINDINGS "${PROJECT_BINARY_DIR}/findings.txt")
+  file(TOUCH "${H5I_FINDINGS}")
+  file(CHMOD "${H5I_FINDINGS}" PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ GROUP_WRITE WORLD_READ WORLD_WRITE)
+  add_library(h5i_sanitizer_finding OBJECT "${CMAKE_CURRENT_LIST_DIR}/sanitizer_finding.cpp")
+  target_compile_definitions(h5i_sanitizer_finding PRIVATE "H5I_FINDINGS=\"${H5I_FINDINGS}\"")
+  target_compile_options(h5i_sanitizer_finding PRIVATE -fPIC -Wall -Wextra -fno-sanitize=all)
+  target_link_libraries(h5i_options INTERFACE
+    $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:$<TARGET_OBJECTS:h5i_sanitizer_finding>>)
 else()
   target_compile_options(h5i_options INTERFACE $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>
     $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
