@@ -11,6 +11,8 @@ int main(int argc, char** argv) {
   implement("websec", "scope", websec_scope);
   implement("websec", "jar", websec_jar);
   implement("websec", "close", websec_close);
+  implement("websec", "diff", websec_diff);
+  implement("websec", "match", websec_match);
   implement("websec", "replay", websec_replay);
   implement("websec", "ident", websec_ident);
   return main_with("h5i-websec", argc, argv);

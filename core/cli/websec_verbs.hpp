@@ -19,6 +19,8 @@ int websec_hist(Context& ctx, const Parsed& words);
 int websec_scope(Context& ctx, const Parsed& words);
 int websec_jar(Context& ctx, const Parsed& words);
 int websec_close(Context& ctx, const Parsed& words);
+int websec_diff(Context& ctx, const Parsed& words);
+int websec_match(Context& ctx, const Parsed& words);
 int websec_replay(Context& ctx, const Parsed& words);
 int websec_ident(Context& ctx, const Parsed& words);
 

@@ -10,9 +10,11 @@ struct Named {
   Act act;
 };
 constexpr Named kActs[] = {
+    {"diff", diff_act},
     {"hist", hist},
     {"ident", ident_act},
     {"jar", jar_act},
+    {"match", match_act},
     {"read-scope", read_scope},
     {"replay", replay_act},
     {"scope", scope_act},

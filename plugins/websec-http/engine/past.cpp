@@ -1,11 +1,13 @@
 #include "plugins/websec-http/engine/past.hpp"
 
+#include "plugins/websec-http/decode/decode.hpp"
 #include "plugins/websec-http/engine/recorder.hpp"
 #include "plugins/websec-http/replay/rebuild.hpp"
 
 namespace h5i::websec {
 namespace {
 constexpr size_t kLargest = size_t{64} << 20;
+constexpr uint64_t kDecoded = 16u << 20;
 }
 
 sdk::Result<PastSend> past_send(const sdk::Host& host, const std::string& number) {
@@ -33,6 +35,25 @@ sdk::Result<PastRequest> past_request(const sdk::Host& host, const PastSend& sen
   if (!out.head.empty() && sha256_hex(out.head) == head && sha256_hex(out.body) == body) return out;
   if (kept.ok()) return sdk::failure(H5I_E_CORRUPT, "the kept bytes of " + number + " are not those of its line");
   return sdk::failure(H5I_E_NOT_FOUND, "the bytes of " + number + " were not kept: a session keeps them when it is opened with --capture (without it, only a request that had no header and no body of its own can be said again)");
+}
+
+sdk::Result<std::optional<PastAnswer>> past_answer(const sdk::Host& host, const PastSend& sent) {
+  const json::Value& kept = sent.outcome["kept"];
+  if (!kept["response_head"].is_string()) return std::optional<PastAnswer>();
+  PastAnswer out;
+  out.head = H5I_SDK_TRY(host.get(kept["response_head"].string(), kLargest));
+  if (kept["response_body"].is_string()) out.body = H5I_SDK_TRY(host.get(kept["response_body"].string(), kLargest));
+  Oddities odd(false);
+  ResponseHead head;
+  if (!read_response_head(std::string(out.head), 0, 1000, odd, &head)) return std::optional<PastAnswer>(std::move(out));
+  const std::vector<std::string> codings = content_codings(head.fields);
+  if (codings.empty()) return std::optional<PastAnswer>(std::move(out));
+  StringSink plain;
+  BodyDecoder decoder(codings, {.output = kDecoded}, plain);
+  decoder.take(out.body);
+  out.whole = decoder.finish() && decoder.left_on().empty();
+  out.body = std::move(plain.bytes);
+  return std::optional<PastAnswer>(std::move(out));
 }
 
 sdk::Result<Request> structured(const PastRequest& past) {

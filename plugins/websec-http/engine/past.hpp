@@ -19,6 +19,14 @@ struct PastRequest {
 // The exact bytes, whose digests are the line's. H5I_E_NOT_FOUND when they were not kept and cannot be rebuilt, H5I_E_INVALID of a refusal.
 sdk::Result<PastRequest> past_request(const sdk::Host& host, const PastSend& sent);
 
+// What came back, as it was kept: the head's bytes, and the body out of its codings as far as they come off within a bound.
+struct PastAnswer {
+  std::string head, body;
+  bool whole = true;  // false: a coding stayed on, or there is more than the bound
+};
+// Nothing when it was not kept.
+sdk::Result<std::optional<PastAnswer>> past_answer(const sdk::Host& host, const PastSend& sent);
+
 // As a structure, to be edited. H5I_E_INVALID when only the exact bytes are its true form.
 sdk::Result<Request> structured(const PastRequest& past);
 
