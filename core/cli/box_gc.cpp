@@ -158,6 +158,7 @@ void collect_evidence(const Options& o, const std::string& root, Progress& progr
 Result<Collected> collect(Context& ctx, const Options& o) {
   auto dirs = H5I_TRY(session::UserDirs::from_environment());
   Collected out;
+  sweep_place();
   Progress progress(ctx);
   for (const std::string& root : H5I_TRY(roots(o, dirs))) {
     collect_boxes(ctx, o, root, progress, out);

@@ -37,6 +37,7 @@ Result<std::vector<Row>> rows(Context& ctx, const Parsed& words) {
   auto dirs = H5I_TRY(session::UserDirs::from_environment());
   std::string cwd = H5I_TRY(current_directory());
   std::vector<Row> out;
+  sweep_place();
   for (session::BoxEntry& box : H5I_TRY(session::list_boxes(cwd, dirs))) {
     if (words.has("--agent") && box.name.agent != words.get("--agent")) continue;
     // One box that cannot be swept or read is a row that says so, and hides no other.

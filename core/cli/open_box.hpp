@@ -10,6 +10,8 @@
 namespace h5i::cli {
 
 Result<session::BoxEntry> open_box(Context& ctx, const std::string& name);
+// Control groups that dead runs left where this process could make its own.
+void sweep_place();
 // Sweeps and tells a person what was found.
 Result<void> sweep(Context& ctx, const session::BoxEntry& box);
 

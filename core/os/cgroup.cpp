@@ -1,10 +1,14 @@
 #include "core/os/cgroup.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -78,6 +82,63 @@ bool plain_name(const std::string& s) {
 
 // A group gives its children controllers only while it holds no process itself, so those who use it are in a group below.
 constexpr const char* kCallers = "h5i-callers";
+
+constexpr size_t kNameDigits = 16;
+constexpr int kMakeTries = 8;  // a group that nobody owns yet is cleared by whoever looks at that moment
+
+// A killed process leaves its group a moment after it was reaped.
+bool remove_beneath(int base, const std::string& name) {
+  for (int i = 0; i < 100; i++) {
+    if (unlinkat(base, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return true;
+    if (errno != EBUSY) return false;
+    usleep(2000);
+  }
+  return false;
+}
+
+bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+
+// A group that is this process's as long as it lives: the lock is the mark of that, see clear_dead_groups. Nobody else may open it.
+Result<UniqueFd> own_new(int base, const std::string& name) {
+  if (mkdirat(base, name.c_str(), 0700) != 0) return sys_error("create control group " + printable(name));
+  auto opened = open_beneath(base, name, O_RDONLY | O_DIRECTORY);
+  if (!opened) {
+    if (opened.error().code != Errc::NOT_FOUND) unlinkat(base, name.c_str(), AT_REMOVEDIR);
+    return opened;
+  }
+  struct stat held{}, named{};
+  const bool locked = flock(opened->get(), LOCK_SH | LOCK_NB) == 0;
+  if (!locked || fstat(opened->get(), &held) != 0 || fstatat(base, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 || !same_file(held, named))
+    return make_error(Errc::NOT_FOUND, "the control group was cleared before it was owned", printable(name));
+  return opened;
+}
+
+// With a name that has not been there before.
+Result<Cgroup> make_owned(const std::string& base, std::string_view kind) {
+  auto parent = H5I_TRY(open_dir(base, true));
+  for (int i = 0;; i++) {
+    unsigned char r[kNameDigits / 2];
+    H5I_TRY(random_bytes(r, sizeof r));
+    std::string name = std::string(kind) + hex(r, sizeof r);
+    auto made = own_new(parent.get(), name);
+    if (made) return Cgroup{std::move(*made), base, std::move(name)};
+    if (made.error().code != Errc::NOT_FOUND || i + 1 == kMakeTries) return std::move(made).error();
+  }
+}
+
+// Of a group that nobody owns. False when it is none of ours, when somebody owns it, or when it does not go away.
+bool clear_dead(int base, const std::string& name) {
+  auto dir = open_beneath(base, name, O_RDONLY | O_DIRECTORY);
+  struct statfs fs {};
+  struct stat held{}, named{};
+  if (!dir || fstatfs(dir->get(), &fs) != 0 || fs.f_type != CGROUP2_SUPER_MAGIC) return false;
+  if (fstat(dir->get(), &held) != 0 || held.st_uid != geteuid()) return false;
+  if (flock(dir->get(), LOCK_EX | LOCK_NB) != 0) return false;
+  if (fstatat(base, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 || !same_file(held, named)) return false;
+  Cgroup g{std::move(*dir), "", name};
+  (void)kill_cgroup(g);
+  return remove_beneath(base, name);
+}
 
 // Whoever may write a group need not own its insides: a service manager resets what it did not delegate. Where systemd runs, its mark
 // decides; user managers set none on their units, and are asked for a scope instead.
@@ -188,12 +249,11 @@ CgroupBase find_cgroup_base(const std::vector<pid_t>& also) {
   if (!dir) return refuse("the group " + printable(out.base) + " cannot be opened: " + dir.error().evidence);
   if (auto moved = move_callers(dir->get()); !moved)
     return refuse("the processes of " + printable(out.base) + " cannot be moved into a group of their own: " + moved.error().what + ": " + moved.error().evidence);
+  (void)clear_dead_groups(out.base);
   // The trial itself.
-  unsigned char r[6];
-  if (!random_bytes(r, sizeof r)) return refuse("no random name for a trial group");
-  std::string name = "h5i-trial-" + hex(r, sizeof r);
-  if (mkdirat(dir->get(), name.c_str(), 0755) != 0)
-    return refuse("no group can be made in " + printable(out.base) + ": " + sys_error("mkdir").evidence);
+  auto trial = make_owned(out.base, kTrialGroup);
+  if (!trial) return refuse("no group can be made in " + printable(out.base) + ": " + trial.error().evidence);
+  const std::string& name = trial->name;
   // What the trial switches on it switches off again when it fails: a probe leaves no trace.
   auto enabled = read_beneath(dir->get(), "cgroup.subtree_control", 4096);
   const std::vector<std::string> before = enabled ? words(*enabled) : std::vector<std::string>{};
@@ -210,12 +270,10 @@ CgroupBase find_cgroup_base(const std::vector<pid_t>& also) {
     out.controllers.emplace_back(c);
   }
   if (out.controllers.empty()) return leave("no controller can be enabled beneath " + printable(out.base));
-  auto sub = open_beneath(dir->get(), name, O_RDONLY | O_DIRECTORY);
-  if (!sub) return leave("the trial group cannot be opened");
   bool has_pids = std::find(out.controllers.begin(), out.controllers.end(), "pids") != out.controllers.end();
-  if (has_pids && !write_control(sub->get(), "pids.max", "64"))
+  if (has_pids && !write_control(trial->dir.get(), "pids.max", "64"))
     return leave("a limit cannot be set in the trial group");
-  if (auto born = born_inside(sub->get()); !born)
+  if (auto born = born_inside(trial->dir.get()); !born)
     return leave("no process can be started in the trial group: " + born.error().evidence);
   if (unlinkat(dir->get(), name.c_str(), AT_REMOVEDIR) != 0)
     return refuse("the trial group cannot be removed: " + sys_error("rmdir").evidence);
@@ -223,29 +281,50 @@ CgroupBase find_cgroup_base(const std::vector<pid_t>& also) {
   return out;
 }
 
-Result<Cgroup> make_cgroup(const std::string& base, const std::string& name,
-                           const std::map<std::string, std::string>& limits) {
-  if (!plain_name(name)) return make_error(Errc::INVALID, "not a group name", printable(name));
-  Cgroup g;
-  g.base = base;
-  g.name = name;
-  auto parent = H5I_TRY(open_dir(base, true));
-  if (mkdirat(parent.get(), name.c_str(), 0755) != 0) return sys_error("create control group " + printable(name));
-  auto opened = open_beneath(parent.get(), name, O_RDONLY | O_DIRECTORY);
-  if (!opened) {
-    unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR);
-    return std::move(opened).error();
-  }
-  g.dir = std::move(*opened);
+Result<Cgroup> make_cgroup(const std::string& base, const std::map<std::string, std::string>& limits) {
+  (void)clear_dead_groups(base);
+  Cgroup g = H5I_TRY(make_owned(base, kBoxGroup));
   for (const auto& [file, text] : limits) {
     auto written = plain_name(file) ? write_control(g.dir.get(), file, text)
                                     : Result<void>(make_error(Errc::INVALID, "not a control file", printable(file)));
     if (!written) {
-      unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR);
+      (void)remove_cgroup(g);
       return std::move(written).error();
     }
   }
   return g;
+}
+
+bool is_group_name(std::string_view name) {
+  for (std::string_view kind : {kBoxGroup, kTrialGroup})
+    if (name.starts_with(kind) && name.size() == kind.size() + kNameDigits)
+      return std::all_of(name.begin() + static_cast<ptrdiff_t>(kind.size()), name.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return false;
+}
+
+std::vector<std::string> clear_dead_groups(const std::string& base) {
+  std::vector<std::string> names;
+  auto dir = base.empty() ? Result<UniqueFd>(make_error(Errc::NOT_FOUND, "nowhere")) : open_dir(base, true);
+  if (!dir) return names;
+  DIR* entries = fdopendir(fcntl(dir->get(), F_DUPFD_CLOEXEC, 0));
+  if (!entries) return names;
+  while (const dirent* e = readdir(entries))
+    if (is_group_name(e->d_name)) names.emplace_back(e->d_name);
+  closedir(entries);
+  std::erase_if(names, [&](const std::string& name) { return !clear_dead(dir->get(), name); });
+  return names;
+}
+
+std::string own_place() {
+  auto self = read_file("/proc/self/cgroup", 1 << 20);
+  struct statfs fs {};
+  if (!self || statfs("/sys/fs/cgroup", &fs) != 0 || fs.f_type != CGROUP2_SUPER_MAGIC) return "";
+  std::string own = parse_cgroup_view("", *self).own;
+  if (own.size() < 2) return "";
+  own = "/sys/fs/cgroup" + own;
+  const size_t slash = own.rfind('/');
+  if (own.substr(slash + 1) == kCallers) return own.substr(0, slash);
+  return delegated(own) ? own : "";
 }
 
 Result<void> kill_cgroup(const Cgroup& g) {
@@ -265,13 +344,8 @@ Result<void> kill_cgroup(const Cgroup& g) {
 
 Result<void> remove_cgroup(const Cgroup& g) {
   auto parent = H5I_TRY(open_dir(g.base, true));
-  // A killed process leaves its group a moment after it was reaped.
-  for (int i = 0; i < 100; i++) {
-    if (unlinkat(parent.get(), g.name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
-    if (errno != EBUSY) break;
-    usleep(2000);
-  }
-  return sys_error("remove control group " + printable(g.name));
+  if (!remove_beneath(parent.get(), g.name)) return sys_error("remove control group " + printable(g.name));
+  return {};
 }
 
 uint64_t flat_keyed(const std::string& text, const std::string& key) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/result.hpp"
@@ -35,13 +36,24 @@ CgroupView parse_cgroup_view(const std::string& mountinfo, const std::string& se
 // this process, and `also`, children of it that are to start others in groups of the base. A further call finds the same base again.
 CgroupBase find_cgroup_base(const std::vector<pid_t>& also = {});
 
-// A group for one run beneath `base`, with `limits` written (file name -> text). Removed by remove_cgroup.
+// A group for one run beneath `base`, with `limits` written (file name -> text). Removed by remove_cgroup. It is owned as long as `dir` or a
+// copy of it is open: the kernel lets go when the last process that has one ends. Groups that nobody owns any more are cleared first.
 struct Cgroup {
   UniqueFd dir;
   std::string base, name;
 };
-Result<Cgroup> make_cgroup(const std::string& base, const std::string& name,
-                           const std::map<std::string, std::string>& limits);
+Result<Cgroup> make_cgroup(const std::string& base, const std::map<std::string, std::string>& limits);
+
+// Groups that are made here are called by one of these and 16 hexadecimal digits, small letters.
+inline constexpr std::string_view kBoxGroup = "h5i-box-", kTrialGroup = "h5i-trial-";
+bool is_group_name(std::string_view name);
+// Kills and removes what make_cgroup and the trial made beneath `base` and nobody owns any more; their names. A directory is touched only when it
+// is called so, is a control group, belongs to this user and has no owner that lives, in whatever pid namespace. May be called at any time by
+// any number of processes.
+std::vector<std::string> clear_dead_groups(const std::string& base);
+// Where this process's groups would be made without asking anybody, empty when there is no such place.
+std::string own_place();
+
 // Every process of it, by cgroup.kill, or one by one where the kernel lacks that file.
 Result<void> kill_cgroup(const Cgroup& group);
 Result<void> remove_cgroup(const Cgroup& group);

@@ -78,6 +78,8 @@ Result<std::optional<Live>> read_live(const BoxPaths& paths) {
     if (pid <= 1 || pid > 0x7fffffff || start <= 0) return damaged(paths, "a process id or start time is not one");
     live.processes.push_back({p["role"].string(), static_cast<pid_t>(pid), static_cast<uint64_t>(start)});
   }
+  live.groups = (*v)["groups"].string();
+  if (!live.groups.empty() && !live.groups.starts_with('/')) return damaged(paths, "where groups are made is no absolute name");
   if ((*v)["placeholders"].array().size() > kMostPlaceholders) return damaged(paths, "too many placeholders");
   for (const Json& name : (*v)["placeholders"].array()) {
     if (!name.string().starts_with('/')) return damaged(paths, "a placeholder is no absolute name");
@@ -92,6 +94,7 @@ Result<void> write_live(const BoxPaths& paths, const Live& live) {
     processes.push(json::Object{{"role", p.role}, {"pid", static_cast<int64_t>(p.pid)}, {"start", p.start}});
   Json v = json::Object{{"schema", kSchema},   {"session", live.session.value}, {"verb", live.verb}, {"started", live.started},
                         {"boot", live.boot},   {"tier", live.tier},             {"processes", processes}};
+  if (!live.groups.empty()) v["groups"] = live.groups;
   if (!live.placeholders.empty()) {
     Json names = json::Array{};
     for (const std::string& name : live.placeholders) names.push(name);

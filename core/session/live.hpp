@@ -24,6 +24,7 @@ struct Live {
   std::string boot;     // boot_id: after a reboot nothing of it can live
   std::string tier;     // whose cleanup is asked
   std::vector<LiveProcess> processes;
+  std::string groups;   // where the run makes control groups, empty when nowhere
   std::vector<std::string> placeholders;  // of this run outside the work tree, by absolute names
 };
 

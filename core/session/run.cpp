@@ -14,6 +14,7 @@
 #include "core/evidence/findings.hpp"
 #include "core/evidence/seal.hpp"
 #include "core/os/beneath.hpp"
+#include "core/os/cgroup.hpp"
 #include "core/os/fs.hpp"
 #include "core/os/pidfd.hpp"
 #include "core/os/syscall_name.hpp"
@@ -44,6 +45,7 @@ using evidence::Record;
 
 constexpr int64_t kInitExecNs = 1'000'000'000;  // on a loaded machine an exec that began can wait this long for its turn
 constexpr uint64_t kReceiptRoom = 256u << 10;    // of the disk, set aside before anything runs
+constexpr int kLetGo = 200;                       // milliseconds for the kernel to take down a process that was killed
 constexpr int64_t kFlushAfterDeadlineMs = 1000;  // a reader that does not read does not hold up a run that ran out of time
 
 Boundary boundary_from(std::string_view name) {
@@ -115,8 +117,17 @@ class Run {
       host_->shutdown();  // whoever would make them is gone
       remove_litter();
     }
+    if (!is_alive(spawner_)) clear_groups();
     if (live_written_) (void)clear_live(box_.paths);
     return e;
+  }
+
+  // A spawner that was killed has left its group, and lets go of it a moment later; one that lives removes it itself.
+  void clear_groups() {
+    const std::string base = plan_["cgroup"]["base"].string();
+    if (base.empty()) return;
+    for (int i = 0; i < kLetGo && is_alive(spawner_); i++) nap();
+    if (!is_alive(spawner_)) (void)os::clear_dead_groups(base);
   }
 
   // The tier removes its placeholders, unless it was killed, or given up.
@@ -227,6 +238,7 @@ class Run {
                                           {"version", plugin_.version},
                                           {"digest", plugin_.digest.value},
                                           {"trust", plugin::trust_name(plugin_.trust)}}));
+    spawner_ = {"spawner", host_->spawner_pid(), process_start(host_->spawner_pid())};
     return write_live_record();
   }
 
@@ -289,7 +301,7 @@ class Run {
     bool more = false;
     absent_ = names_to_be_made(plan_, box_.paths.work());
     absent_outside_ = names_to_be_made_outside(plan_, box_.paths.work());
-    if (!absent_outside_.empty()) H5I_TRY(write_live_record());
+    if (!absent_outside_.empty() || plan_["cgroup"].is_object()) H5I_TRY(write_live_record());
     for (const std::string& name : absent_) {
       auto& known = manifest_.placeholders;
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
@@ -378,6 +390,7 @@ class Run {
     add("spawner", ready ? os::parent_of(ready->init_pid) : host_->spawner_pid());
     if (ready && ready->has_init) add("init", ready->init_pid);
     if (ready) add("workload", ready->workload);
+    live.groups = plan_["cgroup"]["base"].string();
     live.placeholders = absent_outside_;
     live_written_ = true;
     return write_live(box_.paths, live);
@@ -679,6 +692,7 @@ class Run {
     H5I_TRY(log_->flush());
     report.receipt_record = head.digest;
     report.exit_status = exit_status_of(s.outcome);
+    if (!s.spawned) clear_groups();
     H5I_TRY(settle());
     flush_output(s.outcome.status == Outcome::Status::TIMEOUT ? monotonic_ns() + kFlushAfterDeadlineMs * 1000000 : INT64_MAX);
     host_->shutdown();
@@ -743,6 +757,7 @@ class Run {
   std::unique_ptr<evidence::Log> log_;
   std::optional<BoxLock> lock_;
   Manifest manifest_;
+  LiveProcess spawner_;
   Json policy_, request_, probe_, plan_;
   std::vector<std::string> absent_, absent_outside_;  // names that stand there for the time of the run
   std::optional<EgressLive> egress_live_;

@@ -14,6 +14,7 @@
 #include "core/base/text.hpp"
 #include "core/evidence/log.hpp"
 #include "core/os/beneath.hpp"
+#include "core/os/cgroup.hpp"
 #include "core/session/placeholders.hpp"
 #include "core/session/proof_files.hpp"
 
@@ -183,6 +184,8 @@ Result<std::optional<Swept>> sweep_box(const BoxEntry& box, const TierCleanup& c
   if (auto work = os::open_directory(box.paths.work()))
     for (const std::string& name : remove_placeholders(*work, manifest.placeholders)) swept.removed.push_back("work/" + name);
   for (std::string& name : remove_placeholders_outside(live.placeholders)) swept.removed.push_back(std::move(name));
+  if (same_boot)
+    for (const std::string& name : os::clear_dead_groups(live.groups)) swept.removed.push_back(live.groups + "/" + name);
   for (std::string& name : remove_proof_files(box.paths)) swept.removed.push_back(std::move(name));
   H5I_TRY(record(box, live, swept));
   if (manifest.state == BoxState::RUNNING) {

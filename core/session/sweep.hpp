@@ -12,7 +12,7 @@ namespace h5i::session {
 struct Swept {
   SessionId session;
   std::vector<LiveProcess> killed;   // survivors; role "found" for those that no record named
-  std::vector<std::string> removed;  // stale files of the box's folder, placeholders of denied names
+  std::vector<std::string> removed;  // stale files of the box's folder, placeholders of denied names, control groups
   std::string cleanup;               // "" when the tier's cleanup succeeded or none was needed, else why not
 };
 

@@ -430,11 +430,7 @@ Result<uint64_t> Spawner::start(const Message& m, int plan_fd) {
   program.control = control.b.get();
   program.host_pidfd = host_process_.get();
   program.spawner_pidfd = self_.get();
-  if (!plan.cgroup_base.empty()) {
-    unsigned char r[8];
-    H5I_TRY(random_bytes(r, sizeof r));
-    run->cgroup = H5I_TRY(os::make_cgroup(plan.cgroup_base, "h5i-" + hex(r, sizeof r), plan.cgroup_limits));
-  }
+  if (!plan.cgroup_base.empty()) run->cgroup = H5I_TRY(os::make_cgroup(plan.cgroup_base, plan.cgroup_limits));
   auto cloned = clone(*run, program);
   if (!cloned) {
     if (run->cgroup) (void)os::remove_cgroup(*run->cgroup);

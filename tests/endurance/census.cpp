@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -144,8 +145,10 @@ std::string joined(const std::vector<std::string>& lines) {
 std::vector<std::string> groups_of_ours() {
   std::vector<std::string> out;
   std::error_code none;
+  const std::string own = read_file("/proc/self/cgroup");  // in a service that is delegated, the callers' group that h5i moves all of it into
   for (auto it = fs::recursive_directory_iterator("/sys/fs/cgroup", fs::directory_options::skip_permission_denied, none); it != fs::end(it); it.increment(none))
-    if (it->path().filename().string().rfind("h5i-", 0) == 0) out.push_back(it->path());
+    if (it->path().filename().string().rfind("h5i-", 0) == 0 && own.find("0::" + it->path().string().substr(strlen("/sys/fs/cgroup")) + "\n") == std::string::npos)
+      out.push_back(it->path());
   std::sort(out.begin(), out.end());
   return out;
 }
