@@ -17,7 +17,7 @@ constexpr const char* kInterface = "h5i0";  // of the way out, whoever reads it
 
 struct Wanted {
   size_t netfilter = 0;  // sockets
-  bool ipv6 = false;     // the interface that slirp4netns made gets an address and a route at once, not when it was advertised one
+  bool ipv6 = false;     // the interface that an uplink made gets an IPv6 address and a route, at once
   bool tun = false;      // an interface `kInterface`, up, with a default route, and the descriptor that reads its packets
 };
 struct Opened {

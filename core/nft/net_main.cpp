@@ -6,7 +6,7 @@
 // and that network as descriptors: {"do":"begin","egress":h5i.egress/1,"uplink":"none"|"observed"|"any"|"slirp4netns"|"pasta",
 // "host_loopback":bool}, {"do":"replace","egress":...}, {"do":"end"}. Answered: {"error":id,"what":text,"evidence":text}, or what was
 // asked for. With "replace" may come "hosts", and the user and mount namespaces whose /etc/hosts is to say that; "uncertain" in an
-// error: the kernel took the rules and does not hold what was meant.
+// error: it is not known which rules hold, and the way out was ended.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -66,7 +66,9 @@ class Network {
       UplinkProgram program = H5I_TRY(search->found());
       uplink_.emplace(H5I_TRY(Uplink::start(program, namespaces_, {.ipv6 = ipv6_, .host_loopback = host_loopback_})));
     }
-    if (uplink_ && !uplink_->program().pasta && ipv6_) (void)H5I_TRY(open_inside(namespaces_, {.ipv6 = true}));
+    if (uplink_ && ipv6_ && !uplink_->program().pasta) (void)H5I_TRY(open_inside(namespaces_, {.ipv6 = true}));
+    // No rule names an IPv6 address, and nobody carries it. Where the box sees no way at all there is no packet either, and nothing to tell.
+    if (uplink_ && !ipv6_) (void)open_inside(namespaces_, {.ipv6 = true});
     return Json(json::Object{{"begun", true}, {"rules", sha256_hex(ruleset_of(egress_).to_text())}, {"uplink", uplink_ ? Json(uplink_->program().path) : Json()}});
   }
 
@@ -81,9 +83,14 @@ class Network {
     Egress before = H5I_TRY(hold(std::move(next), uncertain));
     if (asked["hosts"].is_string()) {
       if (auto told = replace_hosts({.user = box[0].get(), .mnt = box[1].get()}, asked["hosts"].string()); !told) {
-        *uncertain = true;  // what holds is not what the answer will say
-        H5I_TRY(hold(std::move(before), uncertain));
-        return told.error();
+        // What holds now is not what the answer will say, unless the rules before are put back and seen to be.
+        bool back = false;
+        auto undone = hold(std::move(before), &back);
+        *uncertain = !undone;
+        if (undone) return told.error();
+        const Error& e = undone.error();
+        return make_error(e.code, "the rules before a change could not be put back: " + e.what,
+                          e.evidence + " (after: " + told.error().what + ": " + told.error().evidence + ")");
       }
     }
     return Json(json::Object{{"replaced", true}, {"before", was}, {"rules", sha256_hex(ruleset_of(egress_).to_text())}});
@@ -124,6 +131,12 @@ class Network {
   void seen() {
     if (far_) far_->read(realtime_ns());
   }
+  // Nobody knows which rules hold: without a way out none of the box's packets goes anywhere, whatever becomes of the box.
+  void shut() {
+    if (!uplink_) return;
+    uplink_->end();
+    uplink_ended_ = true;
+  }
   void uplink_left() {
     uplink_ended_ = true;
     uplink_->left();
@@ -136,8 +149,8 @@ class Network {
   // These rules instead of those that are held; gives those. What the kernel did not take, as far as it says, is read too.
   Result<Egress> hold(Egress next, bool* uncertain) {
     Opened opened = H5I_TRY(open_inside(namespaces_, {.netfilter = 3}));
-    State before = H5I_TRY(confirm(opened.netfilter[0], ruleset_of(egress_)));
     *uncertain = true;
+    State before = H5I_TRY(confirm(opened.netfilter[0], ruleset_of(egress_)));
     if (auto taken = apply(opened.netfilter[1], ruleset_of(next), Change::REPLACE); !taken) {
       *uncertain = !confirm(opened.netfilter[2], ruleset_of(egress_));
       return taken.error();
@@ -193,7 +206,11 @@ Result<Json> answer(Network& network, os::Packet packet, bool* uncertain) {
   Json asked = H5I_TRY(parse_json(packet.bytes, "request to h5i-net", os::kMaxPacket));
   std::string verb = asked["do"].string();
   if (verb == "begin") return network.begin(asked, std::move(packet.fds));
-  if (verb == "replace") return network.replace(asked, packet.fds, uncertain);
+  if (verb == "replace") {
+    auto said = network.replace(asked, packet.fds, uncertain);
+    if (*uncertain) network.shut();
+    return said;
+  }
   if (verb == "end") return network.end();
   return make_error(Errc::INVALID, "no such request", verb);
 }

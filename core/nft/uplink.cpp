@@ -102,6 +102,17 @@ bool confine() {
   return syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0;
 }
 
+// What no way out ever does on the host: take a TCP port, speak to an abstract socket, signal a process that is not its own. As far as this
+// kernel's Landlock has words for it (ABI 4, 6); to which ports it connects is the packet rules' matter, which may change while it runs.
+bool keep_to_itself() {
+  using namespace os::landlock;
+  const int abi_here = abi();
+  if (abi_here < 4) return true;
+  RulesetAttr attr{0, kBindTcp, all_scopes(abi_here)};
+  UniqueFd rules(static_cast<int>(syscall(SYS_landlock_create_ruleset, &attr, attr_size(abi_here), 0)));
+  return rules && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0;
+}
+
 struct Start {
   int exec, ready, alive, words, user, net;
   pid_t parent;
@@ -149,7 +160,7 @@ bool own_mounts() { return geteuid() != 0 || (unshare(CLONE_NEWNS) == 0 && mount
   if (!options.host_loopback) argv.push_back("--disable-host-loopback");
   argv.push_back("/proc/self/fd/" + std::to_string(kNet));
   argv.push_back(kInterface);
-  if (chdir("/") != 0 || (geteuid() != 0 && !confine())) _exit(127);
+  if (chdir("/") != 0 || !keep_to_itself() || (geteuid() != 0 && !confine())) _exit(127);
   execute(argv);
 }
 
@@ -174,6 +185,7 @@ std::vector<std::string> pasta_words(const UplinkOptions& options, pid_t holder)
 [[noreturn]] void hold_pasta(const Start& s, const UplinkOptions& options) {
   if (getppid() != s.parent || !own_mounts()) _exit(127);
   take_places(s);
+  if (!keep_to_itself()) _exit(127);  // both of them: Landlock lets nobody look at a process outside its own domain
   const pid_t self = getpid();
   int go[2];
   if (chdir("/") != 0 || pipe2(go, O_CLOEXEC) != 0) _exit(127);
@@ -313,7 +325,9 @@ Uplink::Uplink(Uplink&& other) noexcept
       words_(std::move(other.words_)),
       pid_(std::exchange(other.pid_, -1)) {}
 
-Uplink::~Uplink() {
+Uplink::~Uplink() { end(); }
+
+void Uplink::end() {
   if (pid_ <= 0) return;
   alive_.reset();
   left();
@@ -321,6 +335,7 @@ Uplink::~Uplink() {
   (void)os::pidfd_signal(pidfd_.get(), SIGKILL);
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  pid_ = -1;
 }
 
 void Uplink::left() {

@@ -67,6 +67,7 @@ class Uplink {
   ~Uplink();
   int pidfd() const { return pidfd_.get(); }  // readable when it has ended
   void left();                                // to be called then
+  void end();                                 // at once: nothing is carried when it returns
   const UplinkProgram& program() const { return program_; }
 
  private:

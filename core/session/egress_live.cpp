@@ -140,10 +140,11 @@ Result<void> EgressLive::on_said(const Json& said, bool certain) {
   if (said["error"].is_string()) {
     Error e = make_error(errc_from_id(said["error"].string()), printable(said["what"].string()), printable(said["evidence"].string()));
     p.body["error"] = json::Object{{"id", e.id()}, {"what", e.what}, {"evidence", e.evidence}};
-    auto written = owner_.record("egress-refused", std::move(p.body));
+    auto written = owner_.record(certain ? "egress-refused" : "egress-unknown", std::move(p.body));
+    if (!certain) e = make_error(Errc::RUN_VIOLATION, "which rules hold the box's network is not known; the box is ended", e.what + ": " + e.evidence);
     refuse(p.connection, e);
     H5I_TRY(std::move(written));
-    if (!certain) return make_error(Errc::TIER_ATTEST, "the rules of the box's network are not known any more", e.what + ": " + e.evidence);
+    if (!certain) return e;
     return {};
   }
   p.body["rules_before"] = said["before"];

@@ -48,7 +48,7 @@ class EgressLive {
   // The workload is what it should be: its mounts are where a new hosts file goes. What could not be opened is told when needed.
   void started(pid_t workload);
   void on_request();
-  // LOG_WRITE, or TIER_ATTEST when nobody knows which rules hold: the box must end.
+  // LOG_WRITE, or RUN_VIOLATION when nobody knows which rules hold: the box must end.
   Result<void> on_said(const Json& said, bool certain);
   const Json& changes() const { return changes_; }  // of the receipt: what was done, in order
 

@@ -203,11 +203,14 @@ TEST_CASE("a change that the kernel did not take leaves the rules as they were; 
     auto said = run.ask(request("remove", {"api.example.org"}), [&] {
       run.live->on_request();
       run.spawner.asked(&fds);
-      CHECK(static_cast<bool>(run.live->on_said(refusal, certain)) == certain);
+      auto kept = run.live->on_said(refusal, certain);
+      CHECK(static_cast<bool>(kept) == certain);
+      if (!kept) CHECK(kept.error().code == Errc::RUN_VIOLATION);
     });
     REQUIRE_FALSE(said);
-    CHECK(said.error().id() == std::string("tier.setup-failed"));
-    CHECK(run.records.back().first == "egress-refused");
+    CHECK(said.error().id() == std::string(certain ? "tier.setup-failed" : "run.violation"));
+    CHECK(said.error().evidence.find("why") != std::string::npos);
+    CHECK(run.records.back().first == (certain ? "egress-refused" : "egress-unknown"));
     CHECK(run.records.back().second["error"]["evidence"].string() == "why");
   }
   CHECK(run.live->changes().array().empty());

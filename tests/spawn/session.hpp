@@ -125,12 +125,12 @@ struct Outcome {
 
 class Session {
  public:
-  Session() {
+  explicit Session(const char* other_net = nullptr) {
     auto host = os::seqpacket_pair(), core = os::seqpacket_pair();
     std::string libexec = build_dir() + "/out/libexec/h5i/";
     UniqueFd init(open((libexec + "h5i-init").c_str(), O_RDONLY | O_CLOEXEC));
     UniqueFd canary(open((libexec + "h5i-canary").c_str(), O_RDONLY | O_CLOEXEC));
-    UniqueFd net(open((libexec + "h5i-net").c_str(), O_RDONLY | O_CLOEXEC));
+    UniqueFd net(open(other_net ? other_net : (libexec + "h5i-net").c_str(), O_RDONLY | O_CLOEXEC));
     if (!host || !core) return;
     auto forked = spawn::fork_spawner({host->b.get(), core->b.get(), init.get(), canary.get(), net.get(), getpid()});
     if (!forked) return;

@@ -8,7 +8,9 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
+#include <cstddef>
 #include <fstream>
 
 #include "core/nft/ruleset.hpp"
@@ -193,18 +195,20 @@ KERNEL_TEST("the way out carries what the rules name and is gone with the box, w
     p["network"] = network(name, "\"192.0.2.2\"", "\"" + host.port() + "\"", "host-loopback");
     p["network"]["host_loopback"] = true;
     // The box's own loopback is not the host's, though nothing refuses it: nobody listens there.
-    set_shell(p, dial("192.0.2.2", host.port()) + dial("192.0.2.2", other.port()) + dial("192.0.2.3", "53") + dial("127.0.0.1", host.port()) + dial("::1", host.port()));
+    set_shell(p, dial("192.0.2.2", host.port()) + dial("192.0.2.2", other.port()) + dial("192.0.2.3", "53") + dial("127.0.0.1", host.port()) + dial("::1", host.port()) + dial("2001:db8:1::7", "443"));
     int before = processes_of_networks(), named = processes_named(name);
     Session s;
     Outcome o = s.run(p, [&](Session&, pid_t) {
       KCHECK(processes_named(name) == named + 1 && processes_of_networks() == before + (way.pasta ? 3 : 2));
     });
-    KCHECK_SAYS(o.ok() && o.output == "hello\nrefused\nrefused\nrefused\nrefused\n", name + (": " + o.text()));
+    KCHECK_SAYS(o.ok() && o.output == "hello\nrefused\nrefused\nrefused\nrefused\nrefused\n", name + (": " + o.text()));
     auto report = json::parse(o.result.network);
     KREQUIRE(report);
     std::string text = o.result.network;
     KCHECK_SAYS((*report)["allowed"].array()[0]["packets"].integer() >= 3, text);
     KCHECK_SAYS(packets_to((*report)["refused"], "tcp 192.0.2.2:" + other.port()) >= 1 && packets_to((*report)["refused"], "tcp 192.0.2.3:53") >= 1, text);
+    // By the other family too, which no rule names.
+    KCHECK_SAYS(packets_to((*report)["refused"], "tcp [2001:db8:1::7]:443") >= 1, text);
     const Json& told = (*report)["uplink"];
     KCHECK_SAYS(told["path"].string() == way.path && told["version"].string() == way.version && !way.version.empty() && !told["ended"].boolean(), text);
     KCHECK(processes_of_networks() == before);
@@ -279,21 +283,61 @@ KERNEL_TEST("the way out ends with h5i-net, and with whoever holds it", "[spawn]
     }
 }
 
+namespace {
+
+// In a mount namespace of one's own: another program stands at the path, or with "" none.
+bool stand_in(const Checks& k, const char* path, const std::string& text) {
+  if (text.empty()) return mount("/dev/null", path, nullptr, MS_BIND, nullptr) == 0;  // no regular file
+  std::string file = k.dir() + "/" + std::to_string(text.size());
+  auto program = os::read_file(build_dir() + "/tests/spawn/stand_in", 64 << 20);
+  if (!program) return false;
+  *program += "SAYS:" + text;
+  UniqueFd fd(open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755));
+  if (write(fd.get(), program->data(), program->size()) != static_cast<ssize_t>(program->size())) return false;
+  fd.reset();
+  return mount(file.c_str(), path, nullptr, MS_BIND, nullptr) == 0;
+}
+
+}  // namespace
+
+KERNEL_TEST("a way out takes no port of the host's, speaks to no abstract socket and signals nobody, as far as this kernel's Landlock goes", "[spawn][network]") {
+  if (!k.root() || no_tun(k) || uplinks().size() < 2) return;
+  KREQUIRE(unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
+  UniqueFd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un own{};
+  own.sun_family = AF_UNIX;
+  const std::string name = "h5i-test-" + std::to_string(getpid());
+  name.copy(own.sun_path + 1, sizeof own.sun_path - 2);
+  KREQUIRE(bind(listener.get(), reinterpret_cast<sockaddr*>(&own), static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())) == 0 && listen(listener.get(), 8) == 0);
+  const std::string tries = "tries " + name + " " + std::to_string(getpid()) + " ";
+  KREQUIRE(stand_in(k, "/usr/bin/slirp4netns", "slirp4netns version 9.0.0 " + tries));
+  // The list of options that pasta is asked for is in its own help.
+  std::string help = tries;
+  for (const char* option : {"--foreground", "--quiet", "--runas", "--config-net", "--address", "--netmask", "--gateway", "--mtu", "--no-map-gw", "--no-dhcp", "--no-dhcpv6", "--no-ra", "--no-netns-quit", "--ns-ifname",
+                             "--pid", "--userns", "--netns", "--ipv4-only", "--dns", "--search", "--tcp-ports", "--udp-ports", "--tcp-ns", "--udp-ns"})
+    help += std::string(" ") + option;
+  KREQUIRE(stand_in(k, "/usr/bin/passt", help + " "));
+  // The control: run by itself it does all of it.
+  FILE* alone = popen("/usr/bin/slirp4netns x", "r");
+  char line[256] = "";
+  KREQUIRE(alone && fgets(line, sizeof line, alone));
+  pclose(alone);
+  KCHECK_SAYS(std::string(line) == "bind done abstract done signal done\n", line);
+  const int abi = os::landlock::abi();
+  const std::string expected = std::string("bind ") + (abi >= 4 ? "EACCES" : "done") + " abstract " + (abi >= 6 ? "EPERM" : "done") + " signal " + (abi >= 6 ? "EPERM" : "done");
+  for (const char* way : {"slirp4netns", "pasta"}) {
+    Json p = confined_plan(k);
+    p["network"] = network(way, kTwo, "\"443\"");
+    set_shell(p, "echo ran");
+    Outcome o = Session().run(p);
+    KCHECK_SAYS(o.refused.find(expected) != std::string::npos && o.output.empty(), way + (": " + o.text() + ", not " + expected));
+  }
+}
+
 // In a mount namespace of one's own, where other programs stand at the two paths.
 KERNEL_TEST("a way out that is not there, is old, or does not confine itself is none, and each is named", "[spawn][network]") {
   if (!k.root() || no_tun(k) || uplinks().size() < 2) return;
   KREQUIRE(unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
-  auto stand_in = [&](const char* path, const std::string& text) {
-    if (text.empty()) return mount("/dev/null", path, nullptr, MS_BIND, nullptr) == 0;  // no regular file
-    std::string file = k.dir() + "/" + std::to_string(text.size());
-    auto program = os::read_file(build_dir() + "/tests/spawn/stand_in", 64 << 20);
-    if (!program) return false;
-    *program += "SAYS:" + text;
-    UniqueFd fd(open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755));
-    if (write(fd.get(), program->data(), program->size()) != static_cast<ssize_t>(program->size())) return false;
-    fd.reset();
-    return mount(file.c_str(), path, nullptr, MS_BIND, nullptr) == 0;
-  };
   auto run = [&](const char* uplink) {
     Json p = confined_plan(k);
     p["network"] = network(uplink, kTwo, "\"443\"");
@@ -308,18 +352,18 @@ KERNEL_TEST("a way out that is not there, is old, or does not confine itself is 
   const char *slirp = "/usr/bin/slirp4netns", *pasta = "/usr/bin/passt";  // what /usr/bin/pasta is a link to
   // The control: the first of the two.
   KCHECK_SAYS(path_of(run("any")) == slirp, path_of(run("any")));
-  KREQUIRE(stand_in(slirp, old));
+  KREQUIRE(stand_in(k, slirp, old));
   Outcome o = run("slirp4netns");
   KCHECK_SAYS(o.refused.find("slirp4netns (/usr/bin/slirp4netns says 'slirp4netns version 1.0.99': 1.1.0 is needed)") != std::string::npos && o.output.empty(), o.text());
   KCHECK_SAYS(path_of(run("any")) == "/usr/bin/pasta", path_of(run("any")));
-  KREQUIRE(stand_in(pasta, deaf));
+  KREQUIRE(stand_in(k, pasta, deaf));
   o = run("any");
   KCHECK_SAYS(o.refused.find("1.0.99") != std::string::npos && o.refused.find("pasta (/usr/bin/pasta says") != std::string::npos && o.refused.find("it has no --") != std::string::npos && o.output.empty(), o.text());
-  KREQUIRE(stand_in(slirp, "") && stand_in(pasta, ""));
+  KREQUIRE(stand_in(k, slirp, "") && stand_in(k, pasta, ""));
   o = run("any");
   KCHECK_SAYS(o.refused.find("missing: slirp4netns (the package slirp4netns), pasta (the package passt)") != std::string::npos && o.output.empty(), o.text());
   // New enough and ready at once, but as free as it was started.
-  KREQUIRE(umount2(slirp, MNT_DETACH) == 0 && stand_in(slirp, "slirp4netns version 9.0.0"));
+  KREQUIRE(umount2(slirp, MNT_DETACH) == 0 && stand_in(k, slirp, "slirp4netns version 9.0.0"));
   o = run("slirp4netns");
   KCHECK_SAYS(o.refused.find("without a system-call filter of its own") != std::string::npos && o.output.empty(), o.text());
 }
@@ -566,6 +610,9 @@ std::optional<spawn::SpawnWatch::Event> said_of(Session& s, int64_t timeout_ms =
   }
 }
 
+// The way out that h5i-net started, or for pasta who holds it; 0 when there is none.
+pid_t way_out(pid_t net, const nft::UplinkProgram& way) { return std::max<pid_t>(child_named(way.pasta ? "h5i-net" : name_of(way), net), 0); }
+
 // A box that is refused something ten times a second, for twenty.
 constexpr const char* kTicks = "echo READY; for ((i = 0; i < 200; i++)); do chroot / true 2>/dev/null; echo tick; sleep 0.1; done";
 
@@ -598,6 +645,40 @@ KERNEL_TEST("a box whose rules nobody knows ends: h5i-net reads what it did not 
     KCHECK_SAYS(o.result.status == H5I_OUTCOME_VIOLATION, o.text());
   }
   KCHECK(seen);
+}
+
+KERNEL_TEST("a box whose rules nobody knows ends: the rules before a change that failed cannot be put back", "[spawn][network]") {
+  if (no_tun(k) || uplinks().empty()) return;
+  Listener host;
+  struct {
+    const char* port;
+    bool certain;
+    const char* evidence;
+  } rows[] = {{"9101", false, "No buffer space"}, {"9102", false, "spoilt"}, {"9100", true, "from the test"}};  // the last is the control: they can
+  for (const nft::UplinkProgram& way : uplinks())
+    for (const auto& row : rows) {
+      Json p = alive(k, name_of(way), host.port(), row.certain ? "echo READY; sleep 1; " + dial("192.0.2.2", host.port()) + "cat /etc/hosts" : kTicks);
+      Json request = json::Object{{"egress", network("", "\"192.0.2.2\"", "\"" + host.port() + "\",\"" + row.port + "\"", "host-loopback")["egress"]}, {"hosts", "192.0.2.2 later\n"}};
+      Session s(H5I_TEST_FAULTY_NET);
+      Outcome o;
+      auto waiting = s.start(p, o);
+      KREQUIRE(waiting);
+      auto peer = waiting->gate.wait_ready(10000);
+      KREQUIRE(peer && *peer && waiting->gate.go());
+      Namespaces box((*peer)->pid);
+      (void)read_until(waiting->output.get(), "READY\n");
+      pid_t net = child_named("h5i-net", s.pid);
+      KREQUIRE(way_out(net, way) > 0);
+      KREQUIRE(s.watch->change_network(request, box.user.get(), box.mnt.get()));
+      auto said = said_of(s);
+      KREQUIRE(said);
+      KCHECK_SAYS(said->certain == row.certain && said->said["evidence"].string().find(row.evidence) != std::string::npos, row.port + (": " + json::canonical(said->said)));
+      // Closed before anybody was told, whatever becomes of the box.
+      KCHECK_SAYS((way_out(net, way) > 0) == row.certain, row.port);
+      s.collect(o, waiting->handle, waiting->output.get());
+      KCHECK_SAYS(o.result.status == (row.certain ? H5I_OUTCOME_EXITED : H5I_OUTCOME_VIOLATION), row.port + (": " + o.text()));
+      if (row.certain) KCHECK_SAYS(o.output.ends_with("hello\n192.0.2.2 before\n"), o.text());
+    }
 }
 
 KERNEL_TEST("a box whose rules nobody knows ends: h5i-net says nothing; what else the spawner does goes on meanwhile", "[spawn][network]") {
