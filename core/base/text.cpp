@@ -21,11 +21,13 @@ uint32_t decode(std::string_view s, size_t i, int n) {
   }
 }
 
-// Characters that reorder, hide or join text: CVE-2021-42574 and its relatives.
+// Characters that reorder, hide or join text: CVE-2021-42574 and its relatives. From U+E0000 on are tags, the selectors that carry bytes
+// nobody sees, and private planes.
 bool deceptive(uint32_t c) {
-  return (c >= 0x80 && c <= 0x9f) || c == 0xad || c == 0x61c || c == 0x180e || (c >= 0x200b && c <= 0x200f) ||
-         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
-         (c >= 0xe0000 && c <= 0xe007f);
+  return (c >= 0x80 && c <= 0x9f) || c == 0xad || c == 0x34f || c == 0x61c || c == 0x115f || c == 0x1160 || c == 0x17b4 || c == 0x17b5 ||
+         (c >= 0x180b && c <= 0x180f) || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) ||
+         c == 0x3164 || c == 0xfeff || c == 0xffa0 || (c >= 0xfff0 && c <= 0xfffb) || (c >= 0x1bca0 && c <= 0x1bca3) ||
+         (c >= 0x1d173 && c <= 0x1d17a) || c >= 0xe0000;
 }
 
 // Length of the SGR sequence at s[i], 0 when it is something else, -1 when the text ends inside a possible one.

@@ -75,6 +75,20 @@ std::vector<Command> websec_table() {
        .min_args = 1,
        .max_args = 1},
       {.noun = "websec",
+       .verb = "export",
+       .usage = "websec export SESSION --format FORMAT [FILTER...] [options]",
+       .summary = "Write the sends of a session as a document for other programs.",
+       .description = "Formats: har (HAR 1.2), jsonl (one send or refusal a line), warc (WARC 1.1), curl (commands for bash, zsh or ksh). Filters are those of hist. "
+                      "Without --out the document goes to standard output. Messages are in it only when the session keeps them (open --capture). Values of "
+                      "credential headers and of cookies are numbers of bytes, in a curl command variables of the shell; a body is whole. Refusals were not "
+                      "sent: only jsonl has them.",
+       .options = {{"--format", "FORMAT", "har, jsonl, warc or curl"},
+                   {"--out", "FILE", "a new file, readable by this user alone"},
+                   {"--force", "", "replace FILE when it is there"},
+                   {"--with-credentials", "", "weaker: values of credential headers and cookies too; a line of the session's log says so"}},
+       .min_args = 1,
+       .max_args = -1},
+      {.noun = "websec",
        .verb = "close",
        .usage = "websec close SESSION [options]",
        .summary = "End a session: nothing more is sent in it. Its log stays.",

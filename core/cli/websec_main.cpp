@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   implement("websec", "hist", websec_hist);
   implement("websec", "scope", websec_scope);
   implement("websec", "jar", websec_jar);
+  implement("websec", "export", websec_export);
   implement("websec", "close", websec_close);
   implement("websec", "diff", websec_diff);
   implement("websec", "match", websec_match);

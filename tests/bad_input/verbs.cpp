@@ -70,6 +70,7 @@ std::vector<Verb> table() {
       {"websec", "match", {"{session}", "7", "status:200"}, {}, "not-found"},
       {"websec", "replay", {"{session}", "7"}, {}, "not-found"},
       {"websec", "ident", {"{session}", "list"}, holds("identities"), "ok"},
+      {"websec", "export", {"{session}", "--format", "har", "--out", "{out}"}, holds("sha256"), "ok"},
       {"websec", "close", {"{session}"}, holds("closed"), "ok"},
   };
 }

@@ -11,6 +11,8 @@ TEST_CASE("control sequences become visible text") {
   CHECK(printable("\x9b" "31m") == "\\x9b31m");        // and as a byte
   CHECK(printable("a\xe2\x80\xae" "b") == "a\\u{202e}b");
   CHECK(printable("\xe2\x80\x8b") == "\\u{200b}");
+  CHECK(printable("x\xf3\xa0\x85\xa8") == "x\\u{e0168}");  // a selector that carries a byte
+  CHECK(printable("\xf4\x8f\xbf\xbd\xe3\x85\xa4") == "\\u{10fffd}\\u{3164}");
   CHECK(printable("line\nnext\t") == "line\\nnext\\t");
   CHECK(printable("line\nnext\t", {.newlines = true}) == "line\nnext\t");
   CHECK(printable("gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80") == "gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80");

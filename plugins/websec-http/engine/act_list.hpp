@@ -14,6 +14,8 @@ sdk::Result<Answer> scope_act(const sdk::Host& host, const json::Value& session,
 sdk::Result<Answer> send_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
 sdk::Result<Answer> hist(const sdk::Host& host, const json::Value& session, const json::Value& words);
 sdk::Result<Answer> show_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
+sdk::Result<Answer> export_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
+sdk::Result<Answer> export_note(const sdk::Host& host, const json::Value& session, const json::Value& words);
 
 sdk::Result<Answer> jar_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
 

@@ -11,6 +11,8 @@ struct Named {
 };
 constexpr Named kActs[] = {
     {"diff", diff_act},
+    {"export", export_act},
+    {"export-note", export_note},
     {"hist", hist},
     {"ident", ident_act},
     {"jar", jar_act},

@@ -1,46 +1,12 @@
 #include "plugins/websec-http/engine/act_list.hpp"
 #include "plugins/websec-http/engine/redirect.hpp"
+#include "plugins/websec-http/export/message_text.hpp"
 #include "plugins/websec-http/text/show.hpp"
 
 namespace h5i::websec {
 namespace {
 
 constexpr size_t kShownBytes = 64 << 10;  // of each part of a message
-
-bool is_set_cookie(std::string name) {
-  for (char& c : name)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return name == "set-cookie" || name == "set-cookie2";
-}
-
-// A head as people may see it: values of headers that say who asks, and of cookies that are set, are a number of bytes. A bare CR ends a line here
-// as well, and a line that begins with a blank goes on with the one before.
-std::string masked(const std::string& head) {
-  std::string out;
-  bool hide = false;
-  for (size_t at = 0; at < head.size();) {
-    size_t end = head.find_first_of("\r\n", at);
-    size_t next = end == std::string::npos ? head.size() : head.find_first_not_of("\r\n", end);
-    if (end == std::string::npos) end = head.size();
-    if (next == std::string::npos) next = head.size();
-    const std::string line = head.substr(at, end - at), ending = head.substr(end, next - end);
-    size_t value = 0;
-    if (line.empty() || (line[0] != ' ' && line[0] != '\t')) {
-      size_t colon = line.find(':');
-      std::string name = line.substr(0, std::min(colon, line.size()));
-      while (!name.empty() && (name.back() == ' ' || name.back() == '\t')) name.pop_back();
-      hide = colon != std::string::npos && (is_credential(name) || is_set_cookie(name));
-      value = colon == std::string::npos ? 0 : line.find_first_not_of(" \t", colon + 1);
-    } else {
-      value = line.find_first_not_of(" \t");
-    }
-    if (hide && value != std::string::npos) out += line.substr(0, value) + "[" + std::to_string(line.size() - value) + " bytes]";
-    else out += line;
-    out += ending;
-    at = next;
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -93,7 +59,7 @@ sdk::Result<Answer> show_act(const sdk::Host& host, const json::Value&, const js
       for (const char* name : {"request_head", "request_body", "response_head", "response_body"}) {
         if (!kept[name].is_string()) continue;
         std::string bytes = H5I_SDK_TRY(host.get(kept[name].string(), size_t{64} << 20));
-        if (std::string_view(name).ends_with("head")) bytes = masked(bytes);
+        if (std::string_view(name).ends_with("head")) bytes = masked_head(bytes, {.with_credentials = false, .is_credential = is_credential});
         Shown shown = websec::show(bytes, {.lines = true, .cap = kShownBytes});
         lines.push(std::string("-- ") + name + (shown.cut ? ", its first " + std::to_string(shown.used) + " of " + std::to_string(bytes.size()) + " bytes" : ""));
         add_lines(shown.text, lines);
