@@ -81,3 +81,20 @@ TEST_CASE("a jar is no way to another header, and one that is not as it was save
   CHECK(origin.requests().size() == 1);
   CHECK(user.run({"send", "s", origin.url("/"), "--as", "../x"}).status == 64);
 }
+
+TEST_CASE("a cookie of any bytes goes back as it came, and no cookie makes a jar that cannot be read") {
+  const std::string pair = "n\x9b\xff=v\xc3\xa9\x80\tw";
+  Origin origin([&](const std::string&) { return answer_with("Set-Cookie: " + pair + "; Path=/\r\n"); });
+  User user(people().back());
+  user.open("s", {origin.url("")});
+  for (int i = 0; i < 3; i++) {
+    Ended e = user.run({"send", "s", origin.url("/"), "--lenient"});
+    CAPTURE(i, e.out, e.err);
+    CHECK(e.status == 0);
+  }
+  auto requests = origin.requests();
+  REQUIRE(requests.size() == 3);
+  CHECK(!has(requests[0], "Cookie"));
+  for (size_t i : {1u, 2u}) CHECK(has(requests[i], "\r\nCookie: " + pair + "\r\n"));
+  CHECK(user.run({"jar", "s"}).status == 0);
+}

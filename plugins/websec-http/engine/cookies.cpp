@@ -45,8 +45,28 @@ std::optional<std::string> read_whole(const char* path, size_t most, struct stat
 
 sdk::Failure failed(const std::string& what) { return sdk::failure(H5I_E_SYSTEM, what + ": " + strerror(errno)); }
 
+// An origin may name and fill a cookie with any bytes, and the file is JSON: each byte is the character of that number.
+std::string as_characters(std::string_view bytes) {
+  std::string out;
+  for (char c : bytes) json::detail::append_utf8(out, static_cast<unsigned char>(c));
+  return out;
+}
+std::optional<std::string> as_bytes(std::string_view characters) {
+  std::string out;
+  for (size_t i = 0; i < characters.size(); i++) {
+    auto c = static_cast<unsigned char>(characters[i]);
+    if (c < 0x80) {
+      out += characters[i];
+      continue;
+    }
+    if ((c != 0xc2 && c != 0xc3) || i + 1 == characters.size()) return std::nullopt;
+    out += static_cast<char>((c & 3) << 6 | (characters[++i] & 0x3f));
+  }
+  return out;
+}
+
 json::Value json_of(const Cookie& c) {
-  json::Value v = json::Object{{"name", c.name}, {"value", c.value}, {"domain", c.domain}, {"path", c.path}, {"host_only", c.host_only}, {"secure", c.secure}, {"http_only", c.http_only},
+  json::Value v = json::Object{{"name", as_characters(c.name)}, {"value", as_characters(c.value)}, {"domain", c.domain}, {"path", as_characters(c.path)}, {"host_only", c.host_only}, {"secure", c.secure}, {"http_only", c.http_only},
                                {"same_site", static_cast<int64_t>(c.same_site)}, {"created", c.created}, {"used", c.used}, {"order", c.order}};
   if (c.expires) v["expires"] = *c.expires;
   return v;
@@ -55,7 +75,7 @@ json::Value json_of(const Cookie& c) {
 // A jar's file is this user's own; what stands in it goes into a head all the same.
 bool harmless(const std::string& text) {
   for (char c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == ';') return false;
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f || c == ';') return false;
   return true;
 }
 
@@ -94,10 +114,12 @@ sdk::Status CookieStore::load() {
   std::vector<Cookie> cookies;
   for (const json::Value& c : (*v)["cookies"].array()) {
     Cookie k;
-    k.name = c["name"].string();
-    k.value = c["value"].string();
+    auto called = as_bytes(c["name"].string()), filled = as_bytes(c["value"].string()), below = as_bytes(c["path"].string());
+    if (!called || !filled || !below) return corrupt();
+    k.name = std::move(*called);
+    k.value = std::move(*filled);
+    k.path = std::move(*below);
     k.domain = c["domain"].string();
-    k.path = c["path"].string();
     k.host_only = c["host_only"].boolean();
     k.secure = c["secure"].boolean();
     k.http_only = c["http_only"].boolean();
