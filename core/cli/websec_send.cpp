@@ -28,10 +28,19 @@ Result<Json> request_of(const Parsed& words) {
   out["follow"] = H5I_TRY(number(words, "--follow", 0, 0, kMostFollow));
   out["timeout_s"] = H5I_TRY(number(words, "--timeout", 30, 1, kMostSeconds));
   out["lenient"] = words.has("--lenient");
+  out["http2"] = words.has("--http2");
   out["insecure"] = words.has("--insecure");
   out["cookies"] = !words.has("--no-cookies");
   out["max_bytes"] = H5I_TRY(number(words, "--max-bytes", kDefaultAnswer, 1, kLargestAnswer));
   if (words.has("--as")) out["as"] = words.get("--as");
+  if (words.has("--listen")) out["listen_s"] = H5I_TRY(number(words, "--listen", 0, 1, kMostSeconds));
+  Json messages = json::Array{};
+  if (auto it = words.options.find("--message"); it != words.options.end())
+    for (const std::string& m : it->second) {
+      if (!valid_utf8(m)) return make_error(Errc::USAGE, "a message is not UTF-8", printable(m.substr(0, 40)), "h5i websec send --help");
+      messages.push(m);
+    }
+  out["messages"] = std::move(messages);
   if (words.has("--method")) out["method"] = words.get("--method");
   Json headers = json::Array{};
   if (auto it = words.options.find("--header"); it != words.options.end())
@@ -52,7 +61,7 @@ int websec_send(Context& ctx, const Parsed& words) {
   for (const Json& line : (*request)["headers"].array())
     if (!valid_utf8(line.string())) return refuse_web(ctx, make_error(Errc::INVALID, "a header is not UTF-8", printable(line.string().substr(0, line.string().find(':'))), "--raw sends any bytes"));
   // Beyond what all its hops may take, an engine that says nothing is not waited for.
-  const int64_t longest_ms = ((*request)["follow"].integer() + 1) * (*request)["timeout_s"].integer() * 1000 + kPatienceMs;
+  const int64_t longest_ms = ((*request)["follow"].integer() + 1) * ((*request)["timeout_s"].integer() + (*request)["listen_s"].integer()) * 1000 + kPatienceMs;
   return act_and_print(ctx, words.arguments[0], "send", std::move(*request), false, longest_ms);
 }
 

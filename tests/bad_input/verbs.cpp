@@ -71,6 +71,7 @@ std::vector<Verb> table() {
       {"websec", "replay", {"{session}", "7"}, {}, "not-found"},
       {"websec", "ident", {"{session}", "list"}, holds("identities"), "ok"},
       {"websec", "export", {"{session}", "--format", "har", "--out", "{out}"}, holds("sha256"), "ok"},
+      {"websec", "jar", {"{session}"}, holds("cookies"), "ok"},
       {"websec", "close", {"{session}"}, holds("closed"), "ok"},
   };
 }

@@ -20,7 +20,18 @@ void use(Wire& wire, Recorder& recorder, const Endpoint& to) {
 #elif defined(COPY_ONE)
   Recorded copy(*token);
   (void)wire.write(copy);
+#elif defined(FRAME_WITHOUT)
+  (void)wire.write(*token, std::string("a frame"));
+#elif defined(MAKE_FRAME)
+  RecordedFrame made("a frame");
+  (void)wire.write(*token, made);
+#elif defined(COPY_FRAME)
+  auto frame = recorder.frame(*token, {}, "a frame");
+  RecordedFrame copy(*frame);
+  (void)wire.write(*token, copy);
 #else
+  auto frame = recorder.frame(*token, {}, "a frame");
+  (void)wire.write(*token, *frame);
   (void)wire.connect(*token, to);
   (void)wire.write(*token);
 #endif

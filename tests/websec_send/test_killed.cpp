@@ -1,6 +1,4 @@
 // The engine, or the h5i that waits for it, is killed at a moment that nobody chose.
-#include <dirent.h>
-
 #include <random>
 
 #include "core/base/sha256.hpp"
@@ -9,29 +7,6 @@
 
 using namespace h5i;
 using namespace h5i::test;
-
-namespace {
-
-// The engine of this h5i, once it is there.
-pid_t engine_of(pid_t h5i) {
-  std::string path = "/proc/" + std::to_string(h5i) + "/task/" + std::to_string(h5i) + "/children";
-  for (int i = 0; i < 2000; i++) {
-    std::ifstream in(path);
-    for (pid_t child; in >> child;)
-      if (read_file("/proc/" + std::to_string(child) + "/cmdline").starts_with("h5i-engine")) return child;
-    usleep(500);
-  }
-  return -1;
-}
-
-// A zombie that nobody has waited for yet is gone.
-bool runs(pid_t pid) {
-  std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
-  size_t paren = stat.rfind(')');
-  return paren != std::string::npos && stat.size() > paren + 2 && stat[paren + 2] != 'Z' && stat[paren + 2] != 'X';
-}
-
-}  // namespace
 
 TEST_CASE("what an origin saw is in the log whoever was killed, and the next act says what is not known") {
   const char* asked = getenv("H5I_ENDURANCE_ROUNDS");

@@ -49,6 +49,7 @@ SendOptions options_of(const json::Value& session, const json::Value& words, Too
   options.follow = static_cast<int>(words["follow"].integer());
   options.timeout_ns = words["timeout_s"].integer(30) * 1'000'000'000;
   options.lenient = words["lenient"].boolean();
+  options.http2 = words["http2"].boolean();
   if (words["max_bytes"].is_int()) options.most_bytes = options.most_decoded = static_cast<uint64_t>(words["max_bytes"].integer());
   options.expires_ns = session["expires_ns"].integer(INT64_MAX);
   options.capture = session["options"]["capture"].boolean();
@@ -67,6 +68,8 @@ sdk::Result<Answer> send_act(const sdk::Host& host, const json::Value& session, 
   request.method = words["method"].is_string() ? words["method"].string() : request.body ? "POST" : "GET";
   for (const json::Value& line : words["headers"].array())
     if (auto refused = request.headers.add_line(line.string())) return sdk::failure(H5I_E_INVALID, std::string(refused->id) + ": " + refused->what);
+  for (const json::Value& m : words["messages"].array()) options.messages.push_back(m.string());
+  options.listen_ns = words["listen_s"].integer() * 1'000'000'000;
   Sends sends = H5I_SDK_TRY(send(host, tools->recorder, tools->scope, words["url"].string(), std::move(request), options));
   if (tools->cookies) H5I_SDK_TRY(tools->cookies->save());
   json::Value rows = json::Array{}, lines = json::Array{};

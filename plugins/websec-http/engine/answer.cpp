@@ -37,6 +37,7 @@ std::string Sha256::hex() {
 
 bool AnswerBody::Decoded::take(std::string_view bytes) {
   hash.add(bytes);
+  if (events) (void)events->take(bytes);
   if (start.size() < kLookedAt) start.append(bytes.substr(0, kLookedAt - start.size()));
   return true;
 }
@@ -44,6 +45,8 @@ bool AnswerBody::Decoded::take(std::string_view bytes) {
 bool AnswerBody::take(std::string_view bytes) {
   if (!begun_) {
     begun_ = true;
+    auto type = head_().fields.first("content-type");
+    if (type && syntax::same(syntax::trimmed(type->value.substr(0, type->value.find(';'))), "text/event-stream")) decoded_.events = events_;
     DecodeLimits limits;
     limits.output = most_decoded_;
     if (auto codings = content_codings(head_().fields); !codings.empty()) decoder_ = std::make_unique<BodyDecoder>(codings, limits, decoded_);

@@ -26,8 +26,9 @@ class Sha256 {
 // The body of an answer: hashed as it came, decoded in a stream; kept when messages are, and its first bytes for who looks at them.
 class AnswerBody : public BodySink {
  public:
-  // `head`: of the answer, known when the first byte comes.
-  AnswerBody(bool keep, uint64_t most_decoded, std::function<const ResponseHead&()> head) : keep_(keep), most_decoded_(most_decoded), head_(std::move(head)) {}
+  // `head`: of the answer, known when the first byte comes. `events`: gets what is decoded when it is a stream of events.
+  AnswerBody(bool keep, uint64_t most_decoded, std::function<const ResponseHead&()> head, BodySink* events = nullptr)
+      : keep_(keep), most_decoded_(most_decoded), head_(std::move(head)), events_(events) {}
   bool take(std::string_view bytes) override;
   void finish();
   // After finish(): "body_sha256", "decoded_bytes", ... and what is odd about the coding.
@@ -40,10 +41,12 @@ class AnswerBody : public BodySink {
     bool take(std::string_view bytes) override;
     std::string start;
     Sha256 hash;
+    BodySink* events = nullptr;
   };
   bool keep_;
   uint64_t most_decoded_;
   std::function<const ResponseHead&()> head_;
+  BodySink* events_;
   std::string kept_;
   Sha256 hash_;
   Decoded decoded_;

@@ -51,9 +51,38 @@ sdk::Result<Recorded> Recorder::intent(Intent i) {
   }
   if (!i.dropped.empty()) body["dropped"] = names(i.dropped);
   if (!i.withheld.empty()) body["withheld"] = names(i.withheld);
+  if (!i.protocol.empty()) body["protocol"] = i.protocol;
+  if (!i.left_out.empty()) body["left_out"] = names(i.left_out);
   if (i.raw) body["raw"] = true;
   uint64_t seq = H5I_SDK_TRY(host_.append("send", body));
   return Recorded(seq, std::move(i));
+}
+
+sdk::Status Recorder::line_of_frame(const Recorded& sent, const Frame& f) {
+  if (degraded_) return sdk::failure(H5I_E_LOG_WRITE, "an outcome could not be written to the session's log: nothing more is sent");
+  json::Value body = json::Object{{"of", sent.seq()},
+                                  {"direction", f.to_peer ? "send" : "receive"},
+                                  {"opcode", static_cast<int64_t>(f.opcode)},
+                                  {"final", f.final},
+                                  {"bytes", f.payload.size()},
+                                  {"sha256", sha256_hex(f.payload)}};
+  if (!f.kept.empty()) body["payload"] = f.kept;
+  if (auto written = host_.append("frame", body); !written.ok()) {
+    degraded_ = true;
+    return written.error();
+  }
+  return {};
+}
+
+sdk::Result<RecordedFrame> Recorder::frame(const Recorded& sent, const Frame& f, std::string bytes) {
+  std::lock_guard lock(one_);
+  H5I_SDK_TRY(line_of_frame(sent, f));
+  return RecordedFrame(std::move(bytes));
+}
+
+sdk::Status Recorder::received(const Recorded& sent, const Frame& f) {
+  std::lock_guard lock(one_);
+  return line_of_frame(sent, f);
 }
 
 sdk::Status Recorder::outcome(const Recorded& sent, json::Value facts) {

@@ -19,9 +19,13 @@ struct Intent {
   std::string tls_name;          // empty: no TLS
   std::string rule;              // of the scope that lets it through
   std::string head, body;        // the exact bytes
+  std::string protocol;          // "h2": the head is its HEADERS frames, and the body goes as ...
+  std::string framed_body;       // ... these DATA frames, and the rest of it as the peer's windows open
+  size_t last_piece = 1;         // how much of the end is held back when several requests are to end at one moment
   std::vector<std::string> computed;     // header lines that we added
   std::vector<std::string> cookies, credentials;  // names, never values
   std::vector<std::string> withheld;     // "name: why", cookies of the jar that did not go
+  std::vector<std::string> left_out;     // names of headers that the protocol has no place for
   std::vector<std::string> dropped;      // names of headers that an earlier hop had and this one must not
   uint64_t parent = 0;           // the send whose answer led here; 0: none
   uint64_t replay_of = 0;        // the send that this one says again, with its edits; 0: none
@@ -50,12 +54,38 @@ class Recorded {
   Intent intent_;
 };
 
+// What goes over a connection that is no HTTP any more, in one direction.
+struct Frame {
+  bool to_peer = false;
+  uint8_t opcode = 0;
+  bool final = true;
+  std::string_view payload;  // without its mask
+  std::string kept;          // digest of the payload that the session keeps; empty: none
+};
+
+// A frame that is in the log; as with Recorded, only what the recorder made is written to a peer.
+class RecordedFrame {
+ public:
+  RecordedFrame(RecordedFrame&&) = default;
+  RecordedFrame(const RecordedFrame&) = delete;
+  RecordedFrame& operator=(const RecordedFrame&) = delete;
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  friend class Recorder;
+  explicit RecordedFrame(std::string bytes) : bytes_(std::move(bytes)) {}
+  std::string bytes_;
+};
+
 // May be used by several threads.
 class Recorder {
  public:
   explicit Recorder(const sdk::Host& host) : host_(host) {}
   // In the log when this returns. The error names the log, and nothing may be sent then.
   sdk::Result<Recorded> intent(Intent intent);
+  // A frame that is to be sent on the connection of `sent`, with its bytes as they will be on the wire; and one that came.
+  sdk::Result<RecordedFrame> frame(const Recorded& sent, const Frame& frame, std::string bytes);
+  sdk::Status received(const Recorded& sent, const Frame& frame);
   // How it ended. A session whose outcomes cannot be written sends nothing more: from then on intent() refuses.
   sdk::Status outcome(const Recorded& sent, json::Value facts);
   // What was not sent, and by which rule. Never a send.
@@ -64,6 +94,7 @@ class Recorder {
   sdk::Result<uint64_t> note(std::string_view kind, const json::Value& facts);
 
  private:
+  sdk::Status line_of_frame(const Recorded& sent, const Frame& frame);
   const sdk::Host& host_;
   std::mutex one_;
   bool degraded_ = false;

@@ -32,6 +32,9 @@ struct SendOptions {
   uint64_t input = 0;
   Transport* transport = nullptr;  // connections of the act; nobody's: this send's own, and TLS trusts the system
   CookieStore* cookies = nullptr;  // of the identity; nobody's: cookies are only what the headers say
+  bool http2 = false;              // and nothing else: what is in the log is what is said
+  std::vector<std::string> messages;  // of a WebSocket
+  int64_t listen_ns = 0;           // to what follows a WebSocket's handshake, or to a stream of events; 0: as long as a send may take
   std::function<bool()> admit;             // asked before each hop is recorded, and waits its turn; false ends the send
   std::function<void()> before_last_byte;  // of the first hop: all but its last byte is with the peer
 };

@@ -5,13 +5,14 @@ namespace {
 
 constexpr size_t kMostIdle = 64;
 
-std::string key(const std::string& peer, const std::string& tls_name) { return peer + " " + tls_name; }
+std::string key(const std::string& peer, const std::string& tls_name, bool h2) { return peer + " " + tls_name + (h2 ? " h2" : ""); }
 
 }  // namespace
 
-std::unique_ptr<Wire> Transport::take(const std::string& peer, const std::string& tls_name) {
+std::unique_ptr<Wire> Transport::take(const std::string& peer, const std::string& tls_name, bool h2) {
   std::lock_guard lock(one_);
-  for (auto it = idle_.find(key(peer, tls_name)); it != idle_.end() && it->first == key(peer, tls_name); it = idle_.erase(it)) {
+  const std::string wanted = key(peer, tls_name, h2);
+  for (auto it = idle_.find(wanted); it != idle_.end() && it->first == wanted; it = idle_.erase(it)) {
     if (!it->second->idle()) continue;
     auto out = std::move(it->second);
     idle_.erase(it);
@@ -20,9 +21,9 @@ std::unique_ptr<Wire> Transport::take(const std::string& peer, const std::string
   return std::make_unique<Wire>(host_);
 }
 
-void Transport::give(const std::string& peer, const std::string& tls_name, std::unique_ptr<Wire> wire) {
+void Transport::give(const std::string& peer, const std::string& tls_name, bool h2, std::unique_ptr<Wire> wire) {
   std::lock_guard lock(one_);
-  if (reuse_ && idle_.size() < kMostIdle && wire->idle()) idle_.emplace(key(peer, tls_name), std::move(wire));
+  if (reuse_ && idle_.size() < kMostIdle && wire->idle()) idle_.emplace(key(peer, tls_name, h2), std::move(wire));
 }
 
 sdk::Result<const TlsContext*> Transport::trust() {

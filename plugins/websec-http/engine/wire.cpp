@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace h5i::websec {
 namespace {
@@ -92,16 +93,41 @@ std::optional<WireError> Wire::secure(const Recorded& sent, const TlsContext& co
 
 std::optional<WireError> Wire::write(const Recorded& sent, const std::function<void()>& before_last) {
   if (!is_of(sent)) return WireError{"connection-lost", "the record names another connection"};
-  std::string_view head = sent.intent().head, body = sent.intent().body;
+  const Intent& intent = sent.intent();
+  if (intent.protocol == "h2" && !opening_.empty()) {
+    auto failed = put(std::exchange(opening_, {}), {});
+    bytes_sent_ = 0;
+    if (failed) return failed;
+  }
+  std::string_view head = intent.head, body = intent.protocol == "h2" ? intent.framed_body : intent.body;
   if (before_last && head.size() + body.size() > 0) {
     std::string_view& last = body.empty() ? head : body;
-    const std::string_view held = last.substr(last.size() - 1);
-    last.remove_suffix(1);
+    const size_t size = std::clamp<size_t>(intent.last_piece, 1, last.size());
+    const std::string_view held = last.substr(last.size() - size);
+    last.remove_suffix(size);
     auto failed = put(head, body);
     before_last();
     return failed ? failed : put(held, {});
   }
   return put(head, body);
+}
+
+H2Connection& Wire::h2(bool strict, const H2Limits& limits) {
+  if (!h2_) {
+    h2_ = std::make_unique<H2Connection>(strict, limits);
+    opening_ = h2_->start();
+  }
+  return *h2_;
+}
+
+std::optional<WireError> Wire::pump(const Recorded& sent) {
+  if (!is_of(sent) || !h2_) return WireError{"connection-lost", "the record names another connection"};
+  return put(h2_->pending(), {});
+}
+
+std::optional<WireError> Wire::write(const Recorded& sent, const RecordedFrame& frame) {
+  if (!is_of(sent)) return WireError{"connection-lost", "the record names another connection"};
+  return put(frame.bytes(), {});
 }
 
 std::optional<WireError> Wire::put(std::string_view head, std::string_view body) {

@@ -11,6 +11,7 @@
 
 #include "h5i/plugin.hpp"
 #include "plugins/websec-http/engine/recorder.hpp"
+#include "plugins/websec-http/h2/connection.hpp"
 #include "plugins/websec-http/tls/session.hpp"
 
 namespace h5i::websec {
@@ -35,9 +36,9 @@ class Wire {
   Wire& operator=(const Wire&) = delete;
 
   // Another send begins on it: `deadline_ns` (monotonic) is of everything that is done for it.
-  void begin(int64_t deadline_ns) {
+  void begin(int64_t deadline_ns, uint64_t already_sent = 0) {
     deadline_ns_ = deadline_ns;
-    bytes_sent_ = 0;
+    bytes_sent_ = already_sent;
   }
   // Dials the address that the token's record names, and no other.
   std::optional<WireError> connect(const Recorded& sent, const Endpoint& to);
@@ -45,8 +46,15 @@ class Wire {
   std::optional<WireError> secure(const Recorded& sent, const TlsContext& context, bool is_address, const std::vector<std::string>& alpn);
   // All of the token's bytes, head and body. How many went is bytes_sent(), also when it failed. `before_last`: called when all but the last byte went.
   std::optional<WireError> write(const Recorded& sent, const std::function<void()>& before_last = nullptr);
+  // The bytes of a frame that is in the log, on a connection that the token's answer turned over to frames.
+  std::optional<WireError> write(const Recorded& sent, const RecordedFrame& frame);
   // What came, at most `size` bytes; 0 at the end of the stream. What TLS itself has to answer goes out under the token.
   std::optional<WireError> read(const Recorded& sent, char* into, size_t size, size_t* got);
+
+  // HTTP/2 on this connection, begun with the first call. What it has to say for its own sake goes out with pump().
+  H2Connection& h2(bool strict, const H2Limits& limits);
+  H2Connection* h2() { return h2_.get(); }
+  std::optional<WireError> pump(const Recorded& sent);
 
   bool connected() const { return fd_ >= 0; }
   bool idle() const;  // between two sends: the peer has neither closed nor said anything
@@ -65,6 +73,8 @@ class Wire {
   int fd_ = -1;
   std::string peer_, tls_name_;
   std::optional<TlsSession> tls_;
+  std::unique_ptr<H2Connection> h2_;
+  std::string opening_;  // of HTTP/2, before the first request
   uint64_t bytes_sent_ = 0;
 };
 
