@@ -117,6 +117,7 @@ class Run {
       host_->shutdown();  // whoever would make them is gone
       remove_litter();
     }
+    egress_live_.reset();
     if (!is_alive(spawner_)) clear_groups();
     if (live_written_) (void)clear_live(box_.paths);
     return e;
@@ -719,6 +720,7 @@ class Run {
   // What the box is after a run; written only when it changed, because the write is flushed to disk.
   Result<void> settle() {
     remove_litter();
+    egress_live_.reset();  // its socket goes while there is a record by which the next command would find it
     H5I_TRY(clear_live(box_.paths));
     live_written_ = false;
     if (manifest_.state == BoxState::IDLE) return {};

@@ -33,6 +33,15 @@ json::Value seccomp(const Request& request) {
   return Object{{"program", filter.program_base64}, {"sha256", filter.sha256}, {"notify", std::move(notify)}};
 }
 
+// Packet rules hold the network alone; what Landlock would double, and what of it is missing on this kernel.
+NotEnforced landlock_ports(int abi) {
+  std::string detail = "packet rules alone hold where the box connects: ";
+  if (abi < 4) detail += "Landlock of this kernel (ABI " + std::to_string(abi) + ") has no rules for the network, which came with ABI 4";
+  else detail += "a Landlock rule names a port and no address, and the box's own loopback has every port";
+  if (abi < 6) detail += std::string("; the way out is not kept from ") + (abi < 4 ? "the host's TCP ports, " : "") + "its abstract sockets and its processes, which takes ABI " + (abi < 4 ? "4 and 6" : "6");
+  return {"net.landlock-ports", abi < 4 ? "landlock-abi" : "ports-without-addresses", std::move(detail)};
+}
+
 // Everything of the policy that this tier does not hold here. The rest is held by view, filter, limits, or the core.
 void declare(const Request& request, const HostFacts& facts, std::vector<NotEnforced>& out) {
   out.push_back({"proc.tools", "first-program-only",
@@ -51,6 +60,7 @@ void declare(const Request& request, const HostFacts& facts, std::vector<NotEnfo
   if (request.tier->network) {
     out.push_back({"net.name-level", "pinned-addresses",
                    "names were looked up once, on the host: whatever else lives on their addresses is reachable as well"});
+    out.push_back(landlock_ports(facts.landlock_abi));
     if (!request.egress["allow"].array().empty())
       out.push_back({"net.content", "not-inspected", "what is sent to a destination that is let through is not looked at"});
   } else if (!request.loopback.empty()) {

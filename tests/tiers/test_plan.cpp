@@ -191,3 +191,32 @@ TEST_CASE("descriptors are limited, never raised") {
   CHECK((*rlimit(p, "nofile"))["soft"].integer() == 1024);
   CHECK((*rlimit(p, "nofile"))["hard"].integer() == 65536);
 }
+
+TEST_CASE("what Landlock does not double of a box's network is told by what this kernel's has") {
+  json::Value v = sample_request();
+  v["network"] = json::Object{{"egress", json::Object{{"schema", "h5i.egress/1"}, {"allow", json::Array{}}, {"log_group", 5}}}, {"hosts", ""}};
+  struct {
+    int abi;
+    const char *reason, *says, *outside;  // `outside`: of the way out, "" when nothing is missing
+  } const rows[] = {{2, "landlock-abi", "(ABI 2) has no rules for the network, which came with ABI 4", "the host's TCP ports, its abstract sockets and its processes, which takes ABI 4 and 6"},
+                    {4, "ports-without-addresses", "names a port and no address", "is not kept from its abstract sockets and its processes, which takes ABI 6"},
+                    {7, "ports-without-addresses", "names a port and no address", ""}};
+  for (const auto& row : rows) {
+    CAPTURE(row.abi);
+    confined::HostFacts f = facts(true);
+    f.landlock_abi = row.abi;
+    auto request = confined::read_request(v, confined::kSupervised);
+    REQUIRE(request.ok());
+    auto p = confined::build_plan(*request, f, debian());
+    INFO((p.ok() ? std::string() : p.error().text));
+    REQUIRE(p.ok());
+    CHECK(reason(p->document, "net.landlock-ports") == row.reason);
+    std::string detail;
+    for (const json::Value& n : p->document["not_enforced"].array())
+      if (n["field"].string() == "net.landlock-ports") detail = n["detail"].string();
+    CHECK(detail.find(row.says) != std::string::npos);
+    CHECK((detail.find("the way out") != std::string::npos) == (row.outside[0] != '\0'));
+    CHECK(detail.find(row.outside) != std::string::npos);
+  }
+  CHECK(reason(planned(sample_request()), "net.landlock-ports").empty());  // `process` has no network to double
+}

@@ -43,10 +43,10 @@ PY
 git add -A && git commit -qm two
 
 acts=(tcp,api.test,443 tcp,mirror.test,8443 tcp,198.51.100.7,80
-  tcp,api.test,80 tcp,mirror.test,443 tcp,203.0.113.12,443 tcp,198.51.100.16,80 tcp,::ffff:203.0.113.12,443 tcp,2001:db8:1::10,443
+  tcp,api.test,80 tcp,mirror.test,443 tcp,203.0.113.12,443 tcp,198.51.100.16,80 tcp,::ffff:203.0.113.11,853 tcp,2001:db8:1::10,443 udp,2001:db8:1::10,443
   udp,203.0.113.10,443 udp,203.0.113.10,53 tcp,203.0.113.10,853 tcp,169.254.169.254,80 tcp,192.0.2.2,3000 tcp,192.0.2.2,22 udp,192.0.2.3,53)
 # The control: outside, the world answers to all of them (the last three are the uplink's own).
-for act in "${acts[@]:0:13}"; do is "outside: $act" "$(python3 dial.py "$act")" "$act world"; done
+for act in "${acts[@]:0:14}"; do is "outside: $act" "$(python3 dial.py "$act")" "$act world"; done
 
 "$h5i" box create --name net --profile net >out 2>err || { cat out err; fail "create"; }
 "$h5i" box run net -- python3 dial.py "${acts[@]}" >out 2>err || { cat out err; fail "run"; }
@@ -54,11 +54,12 @@ for act in "${acts[@]:0:3}"; do grep -qxF "$act world" out || fail "$act was not
 for act in "${acts[@]:3}"; do grep -qxF "$act refused" out || fail "$act was not refused"; done
 "$h5i" box inspect net >seen 2>&1 || fail "inspect"
 for rule in api.test:443 mirror.test:8443 198.51.100.0/28:80; do grep -Eq "let through: $rule: ([3-9]|[1-9][0-9]+) packets" seen || fail "packets to $rule are not told"; done
-for to in "tcp 203.0.113.10:80" "tcp 203.0.113.11:443" "tcp 203.0.113.12:443" "tcp 198.51.100.16:80" "udp 203.0.113.10:443" \
+for to in "tcp 203.0.113.10:80" "tcp 203.0.113.11:443" "tcp 203.0.113.12:443" "tcp 198.51.100.16:80" "tcp 203.0.113.11:853" "tcp [2001:db8:1::10]:443" "udp [2001:db8:1::10]:443" "udp 203.0.113.10:443" \
   "udp 203.0.113.10:53" "tcp 203.0.113.10:853" "tcp 169.254.169.254:80" "tcp 192.0.2.2:3000" "tcp 192.0.2.2:22" "udp 192.0.2.3:53"; do
   grep -qF "refused: $to: " seen || fail "that $to was refused is not told"
 done
 grep -q "net.name-level" seen || fail "net.name-level is not in what is not enforced"
+grep -q "net.landlock-ports" seen && grep -qF "(ABI 2) has no rules for the network" seen || fail "what Landlock lacks here is not told"
 grep -Eq "resources.(mem|procs)" seen && fail "a limit is not held"
 grep -q "the rules were not what they were" seen && fail "the rules changed"
 grep -qF "\"path\":\"/usr/bin/${UPLINK:=slirp4netns}\",\"version\":\"$UPLINK " .git/h5i/boxes/human/net/log.jsonl || fail "the receipt does not name $UPLINK as the way out"
@@ -68,7 +69,7 @@ grep -qE "tier +supervised" seen && grep -qE "read from +cgroup" seen || fail "t
 
 # Nobody inside changes what holds it; who only looks at its addresses may. What is held is seen from outside, by nft in the box's network.
 cat >meddle.py <<'PY'
-import errno, os, socket, time
+import ctypes, errno, os, socket, time
 def wait(name):
     while not os.path.exists(name): time.sleep(0.05)
 def tried(what, f):
@@ -76,6 +77,8 @@ def tried(what, f):
     except OSError as e: print(what, errno.errorcode.get(e.errno, e.errno))
 open("ready", "w").close()
 wait("go")
+libc, addresses = ctypes.CDLL(None), ctypes.c_void_p()
+print("getifaddrs", libc.getifaddrs(ctypes.byref(addresses)), "some" if addresses.value else "none")
 tried("netfilter", lambda: socket.socket(16, 3, 12))
 for protocol in (4, 6, 15, 16, 21): tried("netlink-%d" % protocol, lambda: socket.socket(16, 3, protocol))
 tried("packet", lambda: socket.socket(17, 3, 0))
@@ -121,11 +124,28 @@ for what in netfilter netlink-{4,6,15,16,21} packet raw icmp mptcp sctp vsock "i
   grep -q "^$what " out || fail "$what was not tried"
   grep -q "^$what done" out && fail "$what was done"
 done
+is "getifaddrs" "$(sed -n 's/^getifaddrs //p' out)" "0 some"
+# Each kind of socket that was refused is counted; what ip and nft asked for besides is more.
+[[ $("$h5i" box inspect meddle --json 2>/dev/null | grep -o '"count":[0-9]*,"errno":"[A-Z]*","number":[0-9]*,"syscall":"socket"' | grep -o '[0-9]*' | head -n 1) -ge 12 ]] || fail "refused sockets are not counted"
 is "interfaces" "$(sed -n 's/^interfaces //p' out)" 2
 "$h5i" box inspect meddle 2>&1 | grep -q "the rules were not what they were" || fail "control: that the rules were changed from outside is not told"
 [[ $failures -eq 0 ]] || cat out err
 
 if [[ ${1-} != short ]]; then
+# No name leaves a box; outside the same question is heard.
+ask_for() { python3 -c "import socket,sys
+try: socket.getaddrinfo(sys.argv[1], 80)
+except OSError: pass" "$1"; }
+ask_for control.test
+"$h5i" box run net -- python3 -c "import socket
+for n in ('secret.test', 'secret.api.test'):
+  try: socket.getaddrinfo(n, 80)
+  except OSError: pass
+print(socket.getaddrinfo('api.test', 80)[0][4][0])" >out 2>err || { cat err; fail "names in a box"; }
+is "a name of the box's own" "$(cat out)" 203.0.113.10
+grep -qx control.test /run/world.names || fail "control: a name that was asked outside is not heard"
+grep -q secret /run/world.names && fail "a name left the box"
+
 # Without a rule nothing is reached; the host's loopback at the ports that are named, and no other.
 "$h5i" box create --name none --profile none >out 2>err || { cat out err; fail "create none"; }
 is "no rule" "$("$h5i" box run none -- python3 dial.py tcp,203.0.113.10,443 2>err)" "tcp,203.0.113.10,443 refused"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # In the guest, as root: a network namespace that stands for the internet. It has the addresses of the test, and answers "world" to each who connects
-# to a TCP port that it listens on and to each datagram on port 53.
+# to a TCP port that it listens on and to each datagram on port 53 or 443, but to a question about a name on port 53 what is to be known of it. Who
+# was asked about what is in /run/world.names.
 set -euo pipefail
 for module in tun veth nf_tables nft_ct nft_reject_inet nft_log nfnetlink_log; do modprobe "$module" 2>/dev/null || true; done
 ip netns add world
@@ -17,9 +18,25 @@ for last in 10 11; do ip -n world addr add 2001:db8:1::$last/64 dev inside nodad
 for address in 64:ff9b::a9fe:a9fe 2002:a9fe:a9fe::1 2001::ffff:5601:5601 ::ffff:0:a9fe:a9fe; do ip -n world addr add $address/128 dev inside nodad; done
 ip route add default via 203.0.113.10
 ip -6 route add default via 2001:db8:1::10
-printf '203.0.113.10 api.test\n203.0.113.11 mirror.test\n169.254.169.254 rebind.test\n2001:db8:1::10 six.test\n' >>/etc/hosts
+rm -f /etc/resolv.conf
+printf 'nameserver 203.0.113.10\noptions timeout:2\n' >/etc/resolv.conf
 cat >/run/world.py <<'PY'
 import select, socket
+known = {"api.test": "203.0.113.10", "mirror.test": "203.0.113.11", "rebind.test": "169.254.169.254", "six.test": "2001:db8:1::10"}
+asked = open("/run/world.names", "a", buffering=1)
+def answer(q):
+    if len(q) < 17 or q[2] & 0x80: return b"world\n"
+    labels, i = [], 12
+    while q[i]:
+        labels.append(q[i + 1:i + 1 + q[i]].decode("ascii", "replace"))
+        i += q[i] + 1
+    name, kind = ".".join(labels).lower(), q[i + 1:i + 5]
+    print(name, file=asked)
+    address = known.get(name, "")
+    family, wanted = (socket.AF_INET6, b"\0\x1c") if ":" in address else (socket.AF_INET, b"\0\x01")
+    data = socket.inet_pton(family, address) if address and kind[:2] == wanted else b""
+    head = q[:2] + b"\x85" + (b"\x80" if address else b"\x83") + b"\0\1" + (b"\0\1" if data else b"\0\0") + b"\0\0\0\0" + q[12:i + 5]
+    return head + (b"\xc0\x0c" + kind + b"\0\0\0\x3c" + len(data).to_bytes(2, "big") + data if data else b"")
 tcp, udp = [], []
 for port in (22, 25, 53, 80, 443, 853, 8443):
     s = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
@@ -42,8 +59,10 @@ while True:
             except OSError: pass
             c.close()
         else:
-            try: s.sendto(b"world\n", s.recvfrom(2048)[1])
-            except OSError: pass
+            try:
+                what, who = s.recvfrom(2048)
+                s.sendto(answer(what), who)
+            except (OSError, IndexError): pass
 PY
 systemd-run --quiet --unit=world -p NetworkNamespacePath=/run/netns/world -p Restart=on-failure python3 /run/world.py
 # Services of the host's own, which no box may reach unasked; one listens where a resolver would.
