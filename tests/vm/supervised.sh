@@ -69,7 +69,7 @@ grep -qE "tier +supervised" seen && grep -qE "read from +cgroup" seen || fail "t
 
 # Nobody inside changes what holds it; who only looks at its addresses may. What is held is seen from outside, by nft in the box's network.
 cat >meddle.py <<'PY'
-import ctypes, errno, os, socket, time
+import errno, os, socket, time
 def wait(name):
     while not os.path.exists(name): time.sleep(0.05)
 def tried(what, f):
@@ -77,8 +77,7 @@ def tried(what, f):
     except OSError as e: print(what, errno.errorcode.get(e.errno, e.errno))
 open("ready", "w").close()
 wait("go")
-libc, addresses = ctypes.CDLL(None), ctypes.c_void_p()
-print("getifaddrs", libc.getifaddrs(ctypes.byref(addresses)), "some" if addresses.value else "none")
+print("getifaddrs", os.popen("hostname -I").read().split()[:1], flush=True)  # which asks it, and nobody else
 tried("netfilter", lambda: socket.socket(16, 3, 12))
 for protocol in (4, 6, 15, 16, 21): tried("netlink-%d" % protocol, lambda: socket.socket(16, 3, protocol))
 tried("packet", lambda: socket.socket(17, 3, 0))
@@ -124,7 +123,7 @@ for what in netfilter netlink-{4,6,15,16,21} packet raw icmp mptcp sctp vsock "i
   grep -q "^$what " out || fail "$what was not tried"
   grep -q "^$what done" out && fail "$what was done"
 done
-is "getifaddrs" "$(sed -n 's/^getifaddrs //p' out)" "0 some"
+is "getifaddrs" "$(sed -n 's/^getifaddrs //p' out)" "['192.0.2.100']"
 # Each kind of socket that was refused is counted; what ip and nft asked for besides is more.
 [[ $("$h5i" box inspect meddle --json 2>/dev/null | grep -o '"count":[0-9]*,"errno":"[A-Z]*","number":[0-9]*,"syscall":"socket"' | grep -o '[0-9]*' | head -n 1) -ge 12 ]] || fail "refused sockets are not counted"
 is "interfaces" "$(sed -n 's/^interfaces //p' out)" 2

@@ -45,10 +45,12 @@ for port in (22, 25, 53, 80, 443, 853, 8443):
     s.bind(("::", port))
     s.listen(64)
     tcp.append(s)
-for port in (53, 443):
+# By IPv6 an answer would come from whichever address the kernel likes best.
+for to, port in (("::", 53), ("::", 443), ("2001:db8:1::10", 443)):
     s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
     s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-    s.bind(("::", port))
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind((to, port))
     udp.append(s)
 print("up", flush=True)
 while True:
