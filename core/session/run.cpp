@@ -123,9 +123,12 @@ class Run {
     return e;
   }
 
+  // Where this run's control groups are made; empty when nowhere.
+  std::string groups() const { return plan_["cgroup"]["base"].string(); }
+
   // A spawner that was killed has left its group, and lets go of it a moment later; one that lives removes it itself.
   void clear_groups() {
-    const std::string base = plan_["cgroup"]["base"].string();
+    const std::string base = groups();
     if (base.empty()) return;
     for (int i = 0; i < kLetGo && is_alive(spawner_); i++) nap();
     if (!is_alive(spawner_)) (void)os::clear_dead_groups(base);
@@ -302,7 +305,7 @@ class Run {
     bool more = false;
     absent_ = names_to_be_made(plan_, box_.paths.work());
     absent_outside_ = names_to_be_made_outside(plan_, box_.paths.work());
-    if (!absent_outside_.empty() || plan_["cgroup"].is_object()) H5I_TRY(write_live_record());
+    if (!absent_outside_.empty() || !groups().empty()) H5I_TRY(write_live_record());
     for (const std::string& name : absent_) {
       auto& known = manifest_.placeholders;
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
@@ -391,7 +394,7 @@ class Run {
     add("spawner", ready ? os::parent_of(ready->init_pid) : host_->spawner_pid());
     if (ready && ready->has_init) add("init", ready->init_pid);
     if (ready) add("workload", ready->workload);
-    live.groups = plan_["cgroup"]["base"].string();
+    live.groups = groups();
     live.placeholders = absent_outside_;
     live_written_ = true;
     return write_live(box_.paths, live);

@@ -12,6 +12,7 @@ std::vector<Table> create_scale(const Settings& s);
 std::vector<Table> log_append(const Settings& s);
 std::vector<Table> propose_scale(const Settings& s);
 std::vector<Table> supervised_rules(const Settings& s);
+std::vector<Table> supervised_whole(const Settings& s);
 std::vector<Table> socket_gate(const Settings& s);
 std::vector<Table> uplink_throughput(const Settings& s);  // the last: it leaves the machine's network
 

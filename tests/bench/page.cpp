@@ -3,6 +3,9 @@
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <cstdio>
@@ -51,6 +54,17 @@ bool put_into_page(const std::string& path, const std::string& name, const std::
   return rename(fresh.c_str(), path.c_str()) == 0;
 }
 
+// QEMU says so itself, in the leaf of the processor that hypervisors have.
+bool emulated() {
+#if defined(__x86_64__)
+  unsigned a = 0, name[3] = {};
+  __cpuid(0x40000000, a, name[0], name[1], name[2]);
+  return std::string(reinterpret_cast<const char*>(name), sizeof name) == "TCGTCGTCGTCG";
+#else
+  return false;
+#endif
+}
+
 std::string machine() {
   std::string model = "unknown processor";
   std::ifstream info("/proc/cpuinfo");
@@ -64,7 +78,7 @@ std::string machine() {
   time_t now = time(nullptr);
   char day[32];
   strftime(day, sizeof day, "%Y-%m-%d", gmtime(&now));
-  return std::string(day) + ", " + model + ", " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) + " processors, Linux " + u.release + ", gcc " +
+  return std::string(day) + ", " + model + (emulated() ? ", emulated instruction by instruction (figures compare within a table only), " : ", ") + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) + " processors, Linux " + u.release + ", gcc " +
          __VERSION__ + (geteuid() == 0 ? ", as root" : ", as an ordinary user");
 }
 
