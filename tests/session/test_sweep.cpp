@@ -78,6 +78,7 @@ struct DeadRun {
 TEST_CASE("what a live record says is read back") {
   DeadRun run;
   run.live.processes = {{"host", 4242, 77}, {"init", 4243, 78}};
+  run.live.groups = "/sys/fs/cgroup/a.service";
   run.save();
   auto back = read_live(run.box.paths);
   REQUIRE(back);
@@ -85,10 +86,11 @@ TEST_CASE("what a live record says is read back") {
   CHECK((*back)->session == run.live.session);
   CHECK((*back)->processes.size() == 2);
   CHECK((*back)->processes[1].start == 78);
+  CHECK((*back)->groups == "/sys/fs/cgroup/a.service");
   REQUIRE(clear_live(run.box.paths));
   CHECK_FALSE(*read_live(run.box.paths));
   for (const char* bad : {"{", "{\"schema\":\"h5i.live/2\"}", R"({"schema":"h5i.live/1","processes":[{"pid":1,"start":5}]})",
-                          R"({"schema":"h5i.live/1","processes":[{"pid":-5,"start":5}]})",
+                          R"({"schema":"h5i.live/1","processes":[{"pid":-5,"start":5}]})", R"({"schema":"h5i.live/1","groups":"a.service"})",
                           R"({"schema":"h5i.live/1","processes":[{"pid":500,"start":0}]})"}) {
     write_file(run.box.paths.live(), bad);
     CHECK(read_live(run.box.paths).error().code == Errc::CORRUPT);
