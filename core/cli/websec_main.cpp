@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   implement("websec", "close", websec_close);
   implement("websec", "diff", websec_diff);
   implement("websec", "match", websec_match);
+  implement("websec", "experiment", websec_experiment);
   implement("websec", "replay", websec_replay);
   implement("websec", "ident", websec_ident);
   return main_with("h5i-websec", argc, argv);

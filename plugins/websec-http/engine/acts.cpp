@@ -11,6 +11,7 @@ struct Named {
 };
 constexpr Named kActs[] = {
     {"diff", diff_act},
+    {"experiment", experiment_act},
     {"export", export_act},
     {"export-note", export_note},
     {"hist", hist},

@@ -20,6 +20,7 @@ sdk::Result<PastSend> past_send(const sdk::Host& host, const std::string& number
 sdk::Result<PastRequest> past_request(const sdk::Host& host, const PastSend& sent) {
   const std::string number = "#" + std::to_string(sent.seq);
   if (sent.refused) return sdk::failure(H5I_E_INVALID, number + " was refused (" + sent.ended() + ") and never sent: there is nothing to say again");
+  if (sent.body["protocol"].is_string()) return sdk::failure(H5I_E_INVALID, number + " was sent as " + sent.body["protocol"].string() + ": its frames belong to the connection they were sent on; say it again with h5i websec send");
   auto url = Url::parse(sent.body["url"].string());
   if (!url.ok()) return sdk::failure(H5I_E_CORRUPT, number + " has no URL");
   PastRequest out{{}, {}, *url, sent.body["raw"].boolean(), false};
