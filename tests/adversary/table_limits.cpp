@@ -49,7 +49,7 @@ Scene survivor(const std::string& how) {
 }
 
 // What a busy machine, or a guest, adds to the deadline of `short`; whatever runs there would go on for a minute.
-double soon(const Place& p) { return p.world->target().tier == "supervised" ? 40 : 20; }
+double soon(const Place& p) { return p.world->slow() ? 40 : 20; }
 
 // All moods at once, under a deadline.
 std::string moods(const Place& p) {

@@ -27,6 +27,7 @@
 
 #include "tests/adversary/bare.hpp"
 #include "tests/cli/program.hpp"
+#include "tests/support/slower.hpp"
 #include "tests/support/text_file.hpp"
 
 namespace h5i::adversary {
@@ -66,7 +67,7 @@ constexpr const char* kProfiles = R"(profiles:
     extends: attack
     resources: { mem: 64M, procs: 24, fsize: 1M, output: 64K }
   short: { extends: attack, resources: { wall: @WALL@, procs: 64 } }
-  plain-short: { extends: workspace, resources: { wall: 2s } }
+  plain-short: { extends: workspace, resources: { wall: @WALL@ } }
   cpu: { extends: attack, resources: { cpu: 1s } }
   empty: { extends: attack, net: { egress: [] } }
   net: { extends: attack, net: { egress: [api.test, "mirror.test:8443", "198.51.100.0/28:80"] } }
@@ -122,6 +123,8 @@ std::vector<pid_t> processes_with(const std::string& mark) {
   return found;
 }
 
+bool World::slow() const { return target_.tier == "supervised" || test::kSlower > 1; }
+
 World::World(Target target) : target_(std::move(target)), uid_(target_.uid) {
   const char* tmp = getenv("TMPDIR");
   root_ = std::string(tmp ? tmp : "/tmp") + "/h5i-adversary-XXXXXX";
@@ -140,8 +143,8 @@ World::World(Target target) : target_(std::move(target)), uid_(target_.uid) {
   listen_tcp(AF_INET, "port");
   listen_tcp(AF_INET6, "port6");
   for (size_t at; (at = profiles.find("@SYSTEM@")) != std::string::npos;) profiles.replace(at, 8, one_of(system, ", "));
-  // A guest is slow, and a deadline is to end what runs, not what is being started.
-  profiles.replace(profiles.find("@WALL@"), 6, target_.tier == "supervised" ? "9s" : "2s");
+  // A deadline is to end what runs, not what is being started.
+  for (size_t at; (at = profiles.find("@WALL@")) != std::string::npos;) profiles.replace(at, 6, slow() ? "9s" : "2s");
   profiles.replace(profiles.find("@PORT@"), 6, names_["port"]);
   write(repo() + "/.h5i/env.yaml", profiles);
   write(repo() + "/README", "read me\n");

@@ -45,6 +45,7 @@ class World {
   std::string home() const { return root_ + "/home"; }
   std::string repo() const { return home() + "/r"; }
   const Target& target() const { return target_; }
+  bool slow() const;  // a guest, or a build with a sanitizer: what starts in a second elsewhere may take several
   pid_t victim() const { return victim_; }
   bool victim_lives() const;
   bool heard() const;  // a datagram came to the host's socket since reset()

@@ -3,6 +3,7 @@
 
 #include "tests/cli/made_box.hpp"
 #include "tests/support/schema.hpp"
+#include "tests/support/short_wall.hpp"
 
 using namespace h5i;
 using namespace h5i::test;
@@ -144,7 +145,7 @@ TEST_CASE("the status descriptor says whose number it was, and no box inherits i
 
 TEST_CASE("the deadline ends every process of the box and the status is 124") {
   everywhere([](RunWorld& w, MadeBox b) {
-    b.wall = 2;
+    b.wall = kShortWall;
     auto paths = w.box(b);
     // Proved before: on a busy machine that alone can take the two seconds.
     REQUIRE(soon([&] { return run(w.sh("fix", "true")).status == 0; }));

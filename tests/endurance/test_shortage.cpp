@@ -10,14 +10,15 @@
 #include "tests/endurance/census.hpp"
 #include "tests/endurance/chance.hpp"
 #include "tests/endurance/victim.hpp"
+#include "tests/support/short_wall.hpp"
 
 using namespace h5i;
 using namespace h5i::test;
 
 namespace {
 
-constexpr int kLimit = 2;          // seconds, of the boxes here that have one
-constexpr double kAfterLimit = 1;  // everything of the box is gone by then
+constexpr int kLimit = kShortWall;  // seconds, of the boxes here that have one
+constexpr double kAfterLimit = 1;   // everything of the box is gone by then
 
 bool three_lines(const std::string& err) {
   return (err.find("refused: ") != std::string::npos || err.find("failed: ") != std::string::npos) && err.find("\n  because: ") != std::string::npos &&
