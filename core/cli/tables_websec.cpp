@@ -143,6 +143,16 @@ std::vector<Command> websec_table() {
        .max_args = -1,
        .rest = true},
       {.noun = "websec",
+       .verb = "sequence",
+       .usage = "websec sequence SESSION --plan FILE [options]",
+       .summary = "Send requests in an order, where what one is answered is put into a later one.",
+       .description = "The file (JSON, h5i.websec-sequence-plan/1) has steps: a request or the number of a send, edits, what is taken from its answer (by a JSON path, a pattern or a header's name) and what the "
+                      "answer must be. \"{{NAME}}\" in a later edit's value is what was taken. It is a secret unless the file says otherwise: by name only in the log. The session must keep messages. Exits 0 when "
+                      "all steps held, 1 when it ended before.",
+       .options = {{"--plan", "FILE", "the sequence"}},
+       .min_args = 1,
+       .max_args = 1},
+      {.noun = "websec",
        .verb = "diff",
        .usage = "websec diff SESSION A B [options]",
        .summary = "Compare two sends of the log, field by field, and their bodies line by line when they are kept.",

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   implement("websec", "diff", websec_diff);
   implement("websec", "match", websec_match);
   implement("websec", "experiment", websec_experiment);
+  implement("websec", "sequence", websec_sequence);
   implement("websec", "replay", websec_replay);
   implement("websec", "ident", websec_ident);
   return main_with("h5i-websec", argc, argv);

@@ -23,6 +23,7 @@ int websec_close(Context& ctx, const Parsed& words);
 int websec_diff(Context& ctx, const Parsed& words);
 int websec_match(Context& ctx, const Parsed& words);
 int websec_experiment(Context& ctx, const Parsed& words);
+int websec_sequence(Context& ctx, const Parsed& words);
 int websec_replay(Context& ctx, const Parsed& words);
 int websec_ident(Context& ctx, const Parsed& words);
 

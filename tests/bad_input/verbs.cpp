@@ -67,6 +67,7 @@ std::vector<Verb> table() {
       {"websec", "hist", {"{session}"}, holds("rows"), "ok"},
       {"websec", "scope", {"{session}", "http://127.0.0.1:1/"}, holds("allowed"), "ok"},
       {"websec", "experiment", {"{session}", "--resume", "e1"}, {}, "not-found"},
+      {"websec", "sequence", {"{session}"}, {}, "usage"},
       {"websec", "diff", {"{session}", "7", "8"}, {}, "not-found"},
       {"websec", "match", {"{session}", "7", "status:200"}, {}, "not-found"},
       {"websec", "replay", {"{session}", "7"}, {}, "not-found"},

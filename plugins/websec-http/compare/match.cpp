@@ -23,20 +23,6 @@ std::string_view trimmed(std::string_view s) {
   return s;
 }
 
-// The values of one header, each with its place in the head.
-std::vector<std::string_view> values(const std::string& head, std::string_view name) {
-  std::vector<std::string_view> out;
-  std::string_view rest = head;
-  for (bool first = true; !rest.empty(); first = false) {
-    const size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(end);
-    const size_t colon = line.find(':');
-    if (!first && colon != std::string_view::npos && same(trimmed(line.substr(0, colon)), name)) out.push_back(trimmed(line.substr(colon + 1, line.size() - colon - 1 - line.ends_with('\n'))));
-  }
-  return out;
-}
-
 using Test = std::function<Verdict(const AnswerFacts&, std::string*)>;
 
 Test in_bytes(std::optional<std::string> AnswerFacts::*part, const char* what, std::shared_ptr<Pattern> pattern) {
@@ -49,6 +35,19 @@ Test in_bytes(std::optional<std::string> AnswerFacts::*part, const char* what, s
 }
 
 }  // namespace
+
+std::vector<std::string_view> header_values(std::string_view head, std::string_view name) {
+  std::vector<std::string_view> out;
+  std::string_view rest = head;
+  for (bool first = true; !rest.empty(); first = false) {
+    const size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end);
+    const size_t colon = line.find(':');
+    if (!first && colon != std::string_view::npos && same(trimmed(line.substr(0, colon)), name)) out.push_back(trimmed(line.substr(colon + 1, line.size() - colon - 1 - line.ends_with('\n'))));
+  }
+  return out;
+}
 
 sdk::Result<Matcher> Matcher::parse(const std::string& text) {
   auto bad = [&](const std::string& why) {
@@ -68,7 +67,7 @@ sdk::Result<Matcher> Matcher::parse(const std::string& text) {
     else if (field.starts_with("header.") && field.size() > 7)
       m.test_ = [pattern, name = field.substr(7)](const AnswerFacts& a, std::string*) {
         if (!a.head) return Verdict::UNKNOWN;
-        for (std::string_view v : values(*a.head, name))
+        for (std::string_view v : header_values(*a.head, name))
           if (pattern->find(v)) return Verdict::HELD;
         return Verdict::DID_NOT;
       };

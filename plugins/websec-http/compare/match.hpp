@@ -14,6 +14,9 @@ struct AnswerFacts {
   std::optional<std::string> head, body;             // none: not kept
 };
 
+// The values of one header in the bytes of a head, without the spaces around them; names without regard to case.
+std::vector<std::string_view> header_values(std::string_view head, std::string_view name);
+
 enum class Verdict { HELD, DID_NOT, UNKNOWN };
 
 class Matcher {

@@ -46,6 +46,7 @@ sdk::Result<Answer> replay_act(const sdk::Host& host, const json::Value& session
 sdk::Result<Answer> diff_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
 sdk::Result<Answer> match_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
 sdk::Result<Answer> experiment_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
+sdk::Result<Answer> sequence_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
 sdk::Result<Answer> ident_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
 
 // Edits as words of an act: each {"text"} with the bytes of its file, when it names one, in "file_hex".

@@ -22,6 +22,7 @@ constexpr Named kActs[] = {
     {"replay", replay_act},
     {"scope", scope_act},
     {"send", send_act},
+    {"sequence", sequence_act},
     {"show", show_act},
 };
 

@@ -105,12 +105,12 @@ sdk::Status Identities::become(Request& request, const std::string& name, std::v
   return {};
 }
 
-json::Value Identities::hidden(json::Value v) const {
-  if (v.is_string()) return hide(v.string(), secrets_);
+json::Value hidden(json::Value v, const Secrets& secrets) {
+  if (v.is_string()) return hide(v.string(), secrets);
   if (v.is_array())
-    for (json::Value& e : v.make_array()) e = hidden(std::move(e));
+    for (json::Value& e : v.make_array()) e = hidden(std::move(e), secrets);
   if (v.is_object())
-    for (auto& [key, e] : v.make_object()) e = hidden(std::move(e));
+    for (auto& [key, e] : v.make_object()) e = hidden(std::move(e), secrets);
   return v;
 }
 

@@ -17,6 +17,9 @@ struct Identity {
 // Those that were added and not removed, in the order of the log.
 sdk::Result<std::vector<Identity>> identities(const sdk::Host& host);
 
+// Every value as its name again, in every string of a document.
+json::Value hidden(json::Value document, const Secrets& secrets);
+
 // One act's identities with the values that it was given.
 class Identities {
  public:
@@ -26,8 +29,7 @@ class Identities {
   sdk::Status check(const std::string& name) const;
   // `request` asked by that one: every header that says who asks goes, whose names are `dropped`, and the identity's come.
   sdk::Status become(Request& request, const std::string& name, std::vector<std::string>* dropped) const;
-  // Every value as its name again, in every string of a document.
-  json::Value hidden(json::Value document) const;
+  json::Value hidden(json::Value document) const { return websec::hidden(std::move(document), secrets_); }
   const Secrets& secrets() const { return secrets_; }
 
  private:

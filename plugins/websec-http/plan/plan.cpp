@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "plugins/websec-http/plan/members.hpp"
 #include "plugins/websec-http/rate/rate.hpp"
 
 namespace h5i::websec {
-namespace {
+namespace members {
 
-constexpr size_t kMostEdits = 100, kMostHeaders = 200, kMostRequests = 200, kMostIdentities = 50;
-constexpr size_t kLargestDocument = 8u << 20;
+constexpr size_t kMostHeaders = 200;
 
 sdk::Failure bad(std::string why) { return sdk::failure(H5I_E_INVALID, "plan: " + std::move(why)); }
 
@@ -52,6 +52,13 @@ sdk::Result<WrittenRequest> read_written(const json::Value& v) {
   return r;
 }
 
+}  // namespace members
+
+namespace {
+
+using namespace members;
+
+constexpr size_t kMostEdits = 100, kMostRequests = 200, kMostIdentities = 50;
 sdk::Status read_members(const json::Value& document, Plan& p) {
   for (const auto& [key, v] : document.object()) {
     if (key == "schema") {

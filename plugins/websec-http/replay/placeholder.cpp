@@ -62,13 +62,17 @@ Refused fill(std::string_view text, const Secrets& secrets, std::string* out) {
   return refused;
 }
 
+namespace {
+std::string shown(std::string_view name) { return (name.starts_with("{{") ? "" : "$") + std::string(name); }
+}  // namespace
+
 std::string hide(std::string text, const Secrets& secrets) {
   std::vector<std::pair<std::string_view, std::string_view>> order;
   for (const auto& [name, value] : secrets)
     if (value.size() >= kShortest) order.emplace_back(name, value);
   std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
   for (const auto& [name, value] : order)
-    for (size_t at = 0; (at = text.find(value, at)) != std::string::npos; at += name.size() + 1) text.replace(at, value.size(), "$" + std::string(name));
+    for (size_t at = 0; (at = text.find(value, at)) != std::string::npos; at += shown(name).size()) text.replace(at, value.size(), shown(name));
   return text;
 }
 

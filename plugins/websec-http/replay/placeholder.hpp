@@ -10,7 +10,7 @@
 
 namespace h5i::websec {
 
-using Secrets = std::map<std::string, std::string>;
+using Secrets = std::map<std::string, std::string>;  // by name; "{{name}}" is shown as it is, every other one behind a dollar
 
 // Names in a text, each once: a dollar and [A-Z_][A-Z0-9_]*, as an environment spells them. "$$" is a dollar.
 std::vector<std::string> placeholders(std::string_view text);
