@@ -33,6 +33,18 @@ Result<Json> request_of(const Parsed& words) {
   out["cookies"] = !words.has("--no-cookies");
   out["max_bytes"] = H5I_TRY(number(words, "--max-bytes", kDefaultAnswer, 1, kLargestAnswer));
   if (words.has("--as")) out["as"] = words.get("--as");
+  if (words.has("--proxy")) out["proxy"] = words.get("--proxy");
+  Json proxy_headers = json::Array{};
+  if (auto it = words.options.find("--proxy-header"); it != words.options.end())
+    for (const std::string& line : it->second) {
+      if (!valid_utf8(line)) return make_error(Errc::USAGE, "a header for the proxy is not UTF-8", "", "h5i websec send --help");
+      proxy_headers.push(line);
+    }
+  if (!proxy_headers.array().empty() && !words.has("--proxy")) return make_error(Errc::USAGE, "--proxy-header without --proxy", "there is no proxy to send it to", "h5i websec send --help");
+  out["proxy_headers"] = std::move(proxy_headers);
+  if (words.has("--document")) out["document"] = words.get("--document");
+  if (words.has("--credentials") && !words.has("--document")) return make_error(Errc::USAGE, "--credentials without --document", "the tester has no origin that cookies could be withheld from", "h5i websec send --help");
+  out["credentials"] = words.has("--credentials");
   if (words.has("--listen")) out["listen_s"] = H5I_TRY(number(words, "--listen", 0, 1, kMostSeconds));
   Json messages = json::Array{};
   if (auto it = words.options.find("--message"); it != words.options.end())

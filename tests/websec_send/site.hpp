@@ -138,23 +138,23 @@ class User {
   Scratch home_;
 };
 
+// A zombie that nobody has waited for yet is gone.
+inline bool runs(pid_t pid) {
+  std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+  size_t paren = stat.rfind(')');
+  return paren != std::string::npos && stat.size() > paren + 2 && stat[paren + 2] != 'Z' && stat[paren + 2] != 'X';
+}
+
 // The engine of this h5i, once it is there.
 inline pid_t engine_of(pid_t h5i) {
   std::string path = "/proc/" + std::to_string(h5i) + "/task/" + std::to_string(h5i) + "/children";
-  for (int i = 0; i < 2000; i++) {
+  for (int i = 0; i < 60'000 && runs(h5i); i++) {
     std::ifstream in(path);
     for (pid_t child; in >> child;)
       if (read_file("/proc/" + std::to_string(child) + "/cmdline").starts_with("h5i-engine")) return child;
     usleep(500);
   }
   return -1;
-}
-
-// A zombie that nobody has waited for yet is gone.
-inline bool runs(pid_t pid) {
-  std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
-  size_t paren = stat.rfind(')');
-  return paren != std::string::npos && stat.size() > paren + 2 && stat[paren + 2] != 'Z' && stat[paren + 2] != 'X';
 }
 
 }  // namespace h5i::test

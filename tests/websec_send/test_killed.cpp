@@ -20,16 +20,22 @@ TEST_CASE("what an origin saw is in the log whoever was killed, and the next act
     User user(uid);
     user.open("s", {origin.url("")});
     const size_t before = origin.requests().size();
+    int killed = 0;
     for (int i = 0; i < rounds; i++) {
       pid_t h5i = start(user.h5i({"send", "s", origin.url("/" + std::to_string(i))}), user.home() + "/out", user.home() + "/err");
       pid_t engine = engine_of(h5i);
-      REQUIRE(engine > 0);
+      if (engine < 0) {  // it was done before it was seen
+        wait_for(h5i, 60);
+        continue;
+      }
+      killed++;
       usleep(std::uniform_int_distribution<useconds_t>(0, 60'000)(random));
       kill(i % 2 ? engine : h5i, SIGKILL);
       wait_for(h5i, 30);
       for (int n = 0; n < 1000 && runs(engine); n++) usleep(1000);
       CHECK_FALSE(runs(engine));  // it ends with whoever started it
     }
+    CHECK(killed > rounds / 2);
     Ended last = user.run({"send", "s", origin.url("/last")});
     CAPTURE(uid, last.out, last.err);
     CHECK(last.status == 0);

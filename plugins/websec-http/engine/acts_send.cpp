@@ -1,4 +1,5 @@
 #include "plugins/websec-http/engine/act_list.hpp"
+#include "plugins/websec-http/scope/route.hpp"
 
 namespace h5i::websec {
 
@@ -68,6 +69,13 @@ sdk::Result<Answer> send_act(const sdk::Host& host, const json::Value& session, 
   request.method = words["method"].is_string() ? words["method"].string() : request.body ? "POST" : "GET";
   for (const json::Value& line : words["headers"].array())
     if (auto refused = request.headers.add_line(line.string())) return sdk::failure(H5I_E_INVALID, std::string(refused->id) + ": " + refused->what);
+  if (words["proxy"].is_string()) options.proxy = H5I_SDK_TRY(parse_proxy(words["proxy"].string()));
+  for (const json::Value& line : words["proxy_headers"].array())
+    if (auto refused = options.proxy_headers.add_line(line.string())) return sdk::failure(H5I_E_INVALID, std::string(refused->id) + ": " + refused->what);
+  if (words["document"].is_string()) {
+    options.document = H5I_SDK_TRY(Url::parse(words["document"].string()));
+    options.credentials = words["credentials"].boolean();
+  }
   for (const json::Value& m : words["messages"].array()) options.messages.push_back(m.string());
   options.listen_ns = words["listen_s"].integer() * 1'000'000'000;
   Sends sends = H5I_SDK_TRY(send(host, tools->recorder, tools->scope, words["url"].string(), std::move(request), options));

@@ -138,9 +138,9 @@ sdk::Status CookieStore::load() {
   return {};
 }
 
-Selection CookieStore::select(const Url& url) {
+Selection CookieStore::select(const Url& url, const Requester& requester) {
   std::lock_guard lock(one_);
-  return jar_.select(url, Requester{}, list_, now());
+  return jar_.select(url, requester, list_, now());
 }
 
 json::Value CookieStore::store(const Url& url, const std::vector<std::string_view>& lines) {

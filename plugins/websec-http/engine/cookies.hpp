@@ -17,7 +17,8 @@ class CookieStore {
   // Reads state/jar-IDENTITY.json in the session's folder; none is an empty jar. "" is nobody's: the session's own.
   static sdk::Result<std::unique_ptr<CookieStore>> open(const std::string& identity);
 
-  Selection select(const Url& url);
+  Selection select(const Url& url, const Requester& requester = {});
+  bool same_site(const Url& a, const Url& b) const { return websec::same_site(a, b, list_); }
   // Each Set-Cookie line of an answer, and what became of it: [{"cookie":..,"kept":bool,"why":..}].
   json::Value store(const Url& url, const std::vector<std::string_view>& lines);
   // On disk, when something changed: readable by this user alone.

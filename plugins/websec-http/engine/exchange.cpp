@@ -6,6 +6,7 @@
 
 #include "plugins/websec-http/engine/dialogue.hpp"
 #include "plugins/websec-http/http/syntax.hpp"
+#include "plugins/websec-http/tls/facts.hpp"
 
 namespace h5i::websec {
 namespace {
@@ -30,12 +31,9 @@ ResponseRules rules_of(const Asked& asked, const SendOptions& options) {
   return rules;
 }
 
-json::Value tls_facts(const TlsSession& tls) {
-  json::Value out = json::Object{{"version", tls.version()}, {"cipher", tls.cipher()}, {"alpn", tls.alpn()}, {"verified", tls.verdict()}};
-  json::Value chain = json::Array{};
-  for (const std::string& der : tls.chain()) chain.push(sha256_hex(der));
-  out["chain_sha256"] = std::move(chain);
-  return out;
+json::Value tls_facts(const TlsSession& tls, const std::string& name) {
+  TlsPeer peer{.version = tls.version(), .cipher = tls.cipher(), .alpn = tls.alpn(), .verify = tls.verdict(), .name = name, .chain = tls.chain()};
+  return tls_value(peer, read_tls(peer, time(nullptr)));
 }
 
 void add_oddities(const Oddities& from, json::Value& to) {
@@ -44,8 +42,8 @@ void add_oddities(const Oddities& from, json::Value& to) {
 
 }  // namespace
 
-Exchange::Exchange(const sdk::Host& host, Recorder& recorder, Transport& transport, const SendOptions& options, const Url& url, Asked asked, std::unique_ptr<Wire> wire)
-    : host_(host), recorder_(recorder), transport_(transport), options_(options), url_(url), asked_(std::move(asked)), wire_(std::move(wire)), parser_(rules_of(asked_, options)) {}
+Exchange::Exchange(const sdk::Host& host, Recorder& recorder, Transport& transport, const SendOptions& options, const Url& url, Recorded sent, Asked asked, std::unique_ptr<Wire> wire)
+    : host_(host), recorder_(recorder), transport_(transport), options_(options), url_(url), sent_(std::move(sent)), asked_(std::move(asked)), wire_(std::move(wire)), parser_(rules_of(asked_, options)) {}
 
 void Exchange::end(std::string_view id, std::string why) {
   ended_ = id;
@@ -57,21 +55,21 @@ int Exchange::code() const {
   return wire_bytes_ > 0 ? 1 : 2;
 }
 
-sdk::Result<json::Value> Exchange::run(const Recorded& sent, const Peer& place, bool first, int64_t dns_us) {
-  events_ = std::make_unique<EventLines>(host_, recorder_, sent, options_.capture);
+sdk::Result<json::Value> Exchange::run(const Peer& peer, bool first, int64_t dns_us) {
+  events_ = std::make_unique<EventLines>(host_, recorder_, sent_, options_.capture);
   body_ = std::make_unique<AnswerBody>(options_.capture, options_.most_decoded, [this]() -> const ResponseHead& { return asked_.stream ? h2_head_ : parser_.head(); }, events_.get());
   begun_ = now_ns();
   deadline_ = begun_ + options_.timeout_ns;
   wire_->begin(deadline_);
-  if (connect(sent, place)) {
-    if (asked_.stream) talk_h2(sent, first);
-    else talk(sent, first);
+  if (connect(peer)) {
+    if (asked_.stream) talk_h2(first);
+    else talk(first);
   }
   const uint64_t sent_bytes = wire_->bytes_sent();
   done_ = now_ns();
   body_->finish();
   if (!events_->failed().ok()) return events_->failed().error();
-  if (ended_ == "tunnel" && asked_.socket) H5I_SDK_TRY(converse_on(sent));
+  if (ended_ == "tunnel" && asked_.socket) H5I_SDK_TRY(converse_on());
 
   json::Value facts = json::Object{{"ended", ended_}, {"sent_bytes", sent_bytes}, {"wire_bytes", wire_bytes_}};
   if (!why_.empty()) facts["text"] = log_text(why_);
@@ -86,29 +84,30 @@ sdk::Result<json::Value> Exchange::run(const Recorded& sent, const Peer& place, 
   if (frames_.is_object()) facts["frames"] = std::move(frames_);
   if (close_code_ != 0) facts["close_code"] = close_code_;
   if (!goaway_.empty()) facts["goaway"] = goaway_;
-  if (wire_->tls()) facts["tls"] = tls_facts(*wire_->tls());
-  describe(sent, facts);
+  if (wire_->tls()) facts["tls"] = tls_facts(*wire_->tls(), sent_.intent().tls_name);
+  describe(facts);
   facts["facts"] = std::move(odd_);
   if (options_.capture)
-    if (auto kept = keep(sent, facts); !kept.ok()) facts["kept_error"] = kept.error().text;
-  const bool again = ended_ == "complete" && !sent.intent().raw && (asked_.stream ? wire_->h2()->no_submit().empty() : parser_.no_reuse().empty());
-  if (again) transport_.give(sent.intent().peer, sent.intent().tls_name, asked_.stream != 0, std::move(wire_));
+    if (auto kept = keep(facts); !kept.ok()) facts["kept_error"] = kept.error().text;
+  const bool again = ended_ == "complete" && !sent_.intent().raw && (asked_.stream ? wire_->h2()->no_submit().empty() : parser_.no_reuse().empty());
+  if (again) transport_.give(sent_.intent(), asked_.stream != 0, std::move(wire_));
   return facts;
 }
 
-bool Exchange::connect(const Recorded& sent, const Peer& place) {
-  reused_ = wire_->connected();
+bool Exchange::connect(const Peer& peer) {
+  const bool tunnelled = wire_->connected() && wire_->fresh();
+  reused_ = wire_->connected() && !tunnelled;
   if (reused_) return true;
-  auto failed = wire_->connect(sent, place.to);
+  auto failed = tunnelled ? std::nullopt : wire_->connect(sent_, peer.to);
   if (!failed) {
     connected_ = now_ns();
-    if (place.tls_name.empty()) return true;
+    if (peer.tls_name.empty()) return true;
     auto trust = transport_.trust();
     if (!trust.ok()) {
       end("tls-failed", trust.error().text);
       return false;
     }
-    failed = wire_->secure(sent, **trust, place.is_address, {asked_.stream ? "h2" : "http/1.1"});
+    failed = wire_->secure(sent_, **trust, peer.is_address, {asked_.stream ? "h2" : "http/1.1"});
     if (!failed) {
       secured_ = now_ns();
       // The request is in the log in the form of one protocol: it is not said in that of another.
@@ -119,6 +118,11 @@ bool Exchange::connect(const Recorded& sent, const Peer& place) {
   }
   end(failed->id, failed->text);
   return false;
+}
+
+std::unique_ptr<Wire> Exchange::tunnel() {
+  if (ended_ != "tunnel" || !wire_ || !wire_->tunnel(sent_)) return nullptr;
+  return std::move(wire_);
 }
 
 void Exchange::listen() {
@@ -133,16 +137,16 @@ bool Exchange::is_event_stream() const {
   return type && syntax::same(syntax::trimmed(type->value.substr(0, type->value.find(';'))), "text/event-stream");
 }
 
-void Exchange::talk(const Recorded& sent, bool first) {
+void Exchange::talk(bool first) {
   // A peer that answers before it has read everything closes then: what it said counts.
-  std::optional<WireError> lost = wire_->write(sent, first ? options_.before_last_byte : nullptr);
+  std::optional<WireError> lost = wire_->write(sent_, first ? options_.before_last_byte : nullptr);
   written_ = now_ns();
   if (lost && lost->id != "connection-lost") return end(lost->id, lost->text);
   std::string piece(kPiece, '\0');
   std::optional<WireError> stopped;
   while (!parser_.finished()) {
     size_t got = 0;
-    stopped = wire_->read(sent, piece.data(), piece.size(), &got);
+    stopped = wire_->read(sent_, piece.data(), piece.size(), &got);
     if (stopped) break;
     if (got == 0) {
       parser_.end();
@@ -175,17 +179,17 @@ void Exchange::talk(const Recorded& sent, bool first) {
   }
 }
 
-void Exchange::talk_h2(const Recorded& sent, bool first) {
+void Exchange::talk_h2(bool first) {
   H2Connection& h2 = *wire_->h2();
   wire_before_ = h2.wire_bytes();
-  std::optional<WireError> lost = wire_->write(sent, first ? options_.before_last_byte : nullptr);
+  std::optional<WireError> lost = wire_->write(sent_, first ? options_.before_last_byte : nullptr);
   written_ = now_ns();
   if (lost && lost->id != "connection-lost") return end(lost->id, lost->text);
   std::string piece(kPiece, '\0');
   std::optional<WireError> stopped;
   while (!h2_end_) {
     size_t got = 0;
-    stopped = wire_->read(sent, piece.data(), piece.size(), &got);
+    stopped = wire_->read(sent_, piece.data(), piece.size(), &got);
     if (stopped) break;
     if (got == 0) {
       h2.end(*this);
@@ -193,11 +197,11 @@ void Exchange::talk_h2(const Recorded& sent, bool first) {
     }
     if (!first_) first_ = now_ns();
     h2.feed({piece.data(), got}, *this);
-    if (auto e = wire_->pump(sent); e && !h2_end_) lost = e;
+    if (auto e = wire_->pump(sent_); e && !h2_end_) lost = e;
     listen();
     if (body_bytes_ > options_.most_bytes && !h2_end_) {
       h2.cancel(asked_.stream, *this);
-      (void)wire_->pump(sent);
+      (void)wire_->pump(sent_);
       wire_bytes_ = h2.wire_bytes() - wire_before_;
       return end("refused", "a body beyond the limit");
     }
@@ -210,7 +214,7 @@ void Exchange::talk_h2(const Recorded& sent, bool first) {
   if (stopped && !h2_end_) {
     if (stopped->id == "timeout" && listening_) {
       h2.cancel(asked_.stream, *this);
-      (void)wire_->pump(sent);
+      (void)wire_->pump(sent_);
       return end("listened");
     }
     if (stopped->id != "connection-lost") return end(stopped->id, stopped->text);
@@ -244,7 +248,7 @@ void Exchange::ended(int32_t stream, const H2End& end) {
 }
 void Exchange::goaway(const H2Goaway& g) { goaway_ = std::string(g.code_name) + (g.debug.empty() ? "" : ": " + log_text(g.debug)); }
 
-sdk::Status Exchange::converse_on(const Recorded& sent) {
+sdk::Status Exchange::converse_on() {
   WsAnswer answer = judge_websocket(parser_.head(), *asked_.socket, !options_.lenient);
   add_oddities(answer.oddities, odd_);
   if (!answer.open) {
@@ -253,7 +257,7 @@ sdk::Status Exchange::converse_on(const Recorded& sent) {
   }
   Dialogue wanted{.messages = options_.messages, .most_bytes = options_.most_bytes, .lenient = options_.lenient, .capture = options_.capture};
   if (options_.listen_ns > 0) wanted.listen_ns = options_.listen_ns;
-  DialogueEnd dialogue = H5I_SDK_TRY(converse(host_, recorder_, sent, *wire_, rest_, wanted));
+  DialogueEnd dialogue = H5I_SDK_TRY(converse(host_, recorder_, sent_, *wire_, rest_, wanted));
   end(dialogue.ended, dialogue.why);
   done_ = now_ns();
   frames_ = json::Object{{"sent", dialogue.frames_sent}, {"received", dialogue.frames_received}, {"bytes", dialogue.bytes_received}};
@@ -262,14 +266,14 @@ sdk::Status Exchange::converse_on(const Recorded& sent) {
   return {};
 }
 
-void Exchange::describe(const Recorded& sent, json::Value& facts) {
+void Exchange::describe(json::Value& facts) {
   if (!asked_.stream) add_oddities(parser_.oddities(), odd_);
   if (!head_) return;
   describe_head(*head_, facts);
   facts["body_bytes"] = body_bytes_;
   body_->describe(facts, odd_);
-  const bool readable = !sent.intent().raw && !asked_.stream;
-  json::Value passive = passive_lines(url_, readable ? std::string_view(sent.intent().head) : std::string_view(), *head_, body_->decoded_start());
+  const bool readable = !sent_.intent().raw && !asked_.stream;
+  json::Value passive = passive_lines(url_, readable ? std::string_view(sent_.intent().head) : std::string_view(), *head_, body_->decoded_start());
   if (!passive.array().empty()) facts["passive"] = std::move(passive);
   if (!options_.cookies) return;
   std::vector<std::string_view> lines;
@@ -278,11 +282,11 @@ void Exchange::describe(const Recorded& sent, json::Value& facts) {
   if (!lines.empty()) facts["jar"] = options_.cookies->store(url_, lines);
 }
 
-sdk::Status Exchange::keep(const Recorded& sent, json::Value& facts) {
+sdk::Status Exchange::keep(json::Value& facts) {
   json::Value kept = json::Object{};
   const std::string_view raw_head = asked_.stream ? std::string_view(h2_head_.fields.bytes()) : std::string_view(parser_.raw_head());
-  kept["request_head"] = H5I_SDK_TRY(host_.put(sent.intent().head));
-  kept["request_body"] = H5I_SDK_TRY(host_.put(sent.intent().body));
+  kept["request_head"] = H5I_SDK_TRY(host_.put(sent_.intent().head));
+  kept["request_body"] = H5I_SDK_TRY(host_.put(sent_.intent().body));
   if (!raw_head.empty()) kept["response_head"] = H5I_SDK_TRY(host_.put(raw_head));
   if (head_) kept["response_body"] = H5I_SDK_TRY(host_.put(body_->kept()));
   facts["kept"] = std::move(kept);

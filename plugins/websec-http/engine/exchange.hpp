@@ -28,13 +28,18 @@ struct Asked {
 class Exchange : private H2Sink {
  public:
   // `wire`: dialled already, or not yet.
-  Exchange(const sdk::Host& host, Recorder& recorder, Transport& transport, const SendOptions& options, const Url& url, Asked asked, std::unique_ptr<Wire> wire);
+  Exchange(const sdk::Host& host, Recorder& recorder, Transport& transport, const SendOptions& options, const Url& url, Recorded sent, Asked asked, std::unique_ptr<Wire> wire);
 
   // Everything that is to be in the outcome's line. `first`: the first send of several, which before_last_byte is about. An error: the log could not be written.
-  sdk::Result<json::Value> run(const Recorded& sent, const Peer& place, bool first, int64_t dns_us);
+  sdk::Result<json::Value> run(const Peer& peer, bool first, int64_t dns_us);
+  const Recorded& sent() const { return sent_; }
   const ResponseHead* head() const { return head_; }
   // The answer is whole and has one reading: where it leads may be followed.
   bool one_reading() const { return ended_ == "complete" && !ambiguous_; }
+  // Of a CONNECT that was answered with a tunnel: its connection, which is the target's from now on, and what came behind the answer.
+  std::unique_ptr<Wire> tunnel();
+  const std::string& rest() const { return rest_; }
+  const ResponseParser& parser() const { return parser_; }
   int code() const;  // 0 an answer came, 1 it is none, 2 nothing was seen
 
  private:
@@ -45,12 +50,12 @@ class Exchange : private H2Sink {
   void ended(int32_t stream, const H2End& end) override;
   void goaway(const H2Goaway& goaway) override;
 
-  bool connect(const Recorded& sent, const Peer& place);
-  void talk(const Recorded& sent, bool first);
-  void talk_h2(const Recorded& sent, bool first);
-  sdk::Status converse_on(const Recorded& sent);
-  void describe(const Recorded& sent, json::Value& facts);
-  sdk::Status keep(const Recorded& sent, json::Value& facts);
+  bool connect(const Peer& peer);
+  void talk(bool first);
+  void talk_h2(bool first);
+  sdk::Status converse_on();
+  void describe(json::Value& facts);
+  sdk::Status keep(json::Value& facts);
   void end(std::string_view id, std::string why = {});
   void listen();
   bool is_event_stream() const;
@@ -60,6 +65,7 @@ class Exchange : private H2Sink {
   Transport& transport_;
   const SendOptions& options_;
   const Url& url_;
+  const Recorded sent_;
   Asked asked_;
   std::unique_ptr<Wire> wire_;
   ResponseParser parser_;

@@ -51,6 +51,10 @@ sdk::Result<Recorded> Recorder::intent(Intent i) {
   }
   if (!i.dropped.empty()) body["dropped"] = names(i.dropped);
   if (!i.withheld.empty()) body["withheld"] = names(i.withheld);
+  if (!i.via.empty()) body["via"] = i.via;
+  if (!i.tunnel_to.empty()) body["tunnel_to"] = i.tunnel_to;
+  body["requester"] = i.document.empty() ? "tester" : "document " + i.document;
+  if (i.preflight) body["preflight"] = true;
   if (!i.protocol.empty()) body["protocol"] = i.protocol;
   if (!i.left_out.empty()) body["left_out"] = names(i.left_out);
   if (i.raw) body["raw"] = true;

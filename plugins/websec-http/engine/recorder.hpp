@@ -17,6 +17,10 @@ struct Intent {
   std::string method, url;
   std::string peer;              // "203.0.113.7:443": the address that will be dialled, no name
   std::string tls_name;          // empty: no TLS
+  std::string via;               // the proxy whose tunnel leads there; empty: none
+  std::string tunnel_to;         // of a CONNECT: the peer that it asks for
+  std::string document;          // whose script makes it; empty: the tester
+  bool preflight = false;        // and asks first
   std::string rule;              // of the scope that lets it through
   std::string head, body;        // the exact bytes
   std::string protocol;          // "h2": the head is its HEADERS frames, and the body goes as ...

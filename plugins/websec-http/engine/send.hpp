@@ -32,6 +32,10 @@ struct SendOptions {
   uint64_t input = 0;
   Transport* transport = nullptr;  // connections of the act; nobody's: this send's own, and TLS trusts the system
   CookieStore* cookies = nullptr;  // of the identity; nobody's: cookies are only what the headers say
+  std::optional<Url> proxy;        // an HTTP proxy, whose tunnel is asked for with CONNECT
+  HeaderList proxy_headers;        // for it alone
+  std::optional<Url> document;     // as the script of this document would ask, CORS and SameSite included; none: as the tester
+  bool credentials = false;        // the script asks for cookies to go to other origins too
   bool http2 = false;              // and nothing else: what is in the log is what is said
   std::vector<std::string> messages;  // of a WebSocket
   int64_t listen_ns = 0;           // to what follows a WebSocket's handshake, or to a stream of events; 0: as long as a send may take

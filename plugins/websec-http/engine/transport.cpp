@@ -5,13 +5,13 @@ namespace {
 
 constexpr size_t kMostIdle = 64;
 
-std::string key(const std::string& peer, const std::string& tls_name, bool h2) { return peer + " " + tls_name + (h2 ? " h2" : ""); }
+std::string key(const Intent& to, bool h2) { return to.peer + " " + to.tls_name + " " + to.via + (h2 ? " h2" : ""); }
 
 }  // namespace
 
-std::unique_ptr<Wire> Transport::take(const std::string& peer, const std::string& tls_name, bool h2) {
+std::unique_ptr<Wire> Transport::take(const Intent& to, bool h2) {
   std::lock_guard lock(one_);
-  const std::string wanted = key(peer, tls_name, h2);
+  const std::string wanted = key(to, h2);
   for (auto it = idle_.find(wanted); it != idle_.end() && it->first == wanted; it = idle_.erase(it)) {
     if (!it->second->idle()) continue;
     auto out = std::move(it->second);
@@ -21,9 +21,9 @@ std::unique_ptr<Wire> Transport::take(const std::string& peer, const std::string
   return std::make_unique<Wire>(host_);
 }
 
-void Transport::give(const std::string& peer, const std::string& tls_name, bool h2, std::unique_ptr<Wire> wire) {
+void Transport::give(const Intent& to, bool h2, std::unique_ptr<Wire> wire) {
   std::lock_guard lock(one_);
-  if (reuse_ && idle_.size() < kMostIdle && wire->idle()) idle_.emplace(key(peer, tls_name, h2), std::move(wire));
+  if (reuse_ && idle_.size() < kMostIdle && wire->idle()) idle_.emplace(key(to, h2), std::move(wire));
 }
 
 sdk::Result<const TlsContext*> Transport::trust() {

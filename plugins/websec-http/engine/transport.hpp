@@ -15,10 +15,10 @@ class Transport {
   // nothing is sent twice: so only for who asks for it.
   Transport(const sdk::Host& host, TlsContext::Options trust, bool reuse = false) : host_(host), trust_(std::move(trust)), reuse_(reuse) {}
 
-  // A connection to that peer and name on which nothing goes on, or one that is not dialled yet.
-  std::unique_ptr<Wire> take(const std::string& peer, const std::string& tls_name, bool h2);
+  // A connection to the peer, name and proxy of that intent on which nothing goes on, or one that is not dialled yet.
+  std::unique_ptr<Wire> take(const Intent& to, bool h2);
   // One whose answer ended where it should.
-  void give(const std::string& peer, const std::string& tls_name, bool h2, std::unique_ptr<Wire> wire);
+  void give(const Intent& to, bool h2, std::unique_ptr<Wire> wire);
   // Made when it is first needed: it reads every authority of the system.
   sdk::Result<const TlsContext*> trust();
 

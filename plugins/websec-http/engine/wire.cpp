@@ -93,6 +93,7 @@ std::optional<WireError> Wire::secure(const Recorded& sent, const TlsContext& co
 
 std::optional<WireError> Wire::write(const Recorded& sent, const std::function<void()>& before_last) {
   if (!is_of(sent)) return WireError{"connection-lost", "the record names another connection"};
+  fresh_ = false;
   const Intent& intent = sent.intent();
   if (intent.protocol == "h2" && !opening_.empty()) {
     auto failed = put(std::exchange(opening_, {}), {});
@@ -128,6 +129,13 @@ std::optional<WireError> Wire::pump(const Recorded& sent) {
 std::optional<WireError> Wire::write(const Recorded& sent, const RecordedFrame& frame) {
   if (!is_of(sent)) return WireError{"connection-lost", "the record names another connection"};
   return put(frame.bytes(), {});
+}
+
+bool Wire::tunnel(const Recorded& connect) {
+  if (!is_of(connect) || connect.intent().tunnel_to.empty() || tls_) return false;
+  peer_ = connect.intent().tunnel_to;
+  fresh_ = true;
+  return true;
 }
 
 std::optional<WireError> Wire::put(std::string_view head, std::string_view body) {

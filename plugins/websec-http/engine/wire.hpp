@@ -56,6 +56,11 @@ class Wire {
   H2Connection* h2() { return h2_.get(); }
   std::optional<WireError> pump(const Recorded& sent);
 
+  // The connection is the peer's that the token of a CONNECT names; once, and only of the connection that it was written to.
+  bool tunnel(const Recorded& connect);
+  // A tunnel in which nothing was said yet.
+  bool fresh() const { return fresh_; }
+
   bool connected() const { return fd_ >= 0; }
   bool idle() const;  // between two sends: the peer has neither closed nor said anything
   uint64_t bytes_sent() const { return bytes_sent_; }  // of the token, before TLS
@@ -72,6 +77,7 @@ class Wire {
   int64_t deadline_ns_ = 0;
   int fd_ = -1;
   std::string peer_, tls_name_;
+  bool fresh_ = false;
   std::optional<TlsSession> tls_;
   std::unique_ptr<H2Connection> h2_;
   std::string opening_;  // of HTTP/2, before the first request
