@@ -70,7 +70,7 @@ std::vector<Verb> table() {
       {"websec", "sequence", {"{session}"}, {}, "usage"},
       {"websec", "diff", {"{session}", "7", "8"}, {}, "not-found"},
       {"websec", "match", {"{session}", "7", "status:200"}, {}, "not-found"},
-      {"websec", "replay", {"{session}", "7"}, {}, "not-found"},
+      {"websec", "replay", {"{ended}", "7"}, {}, "cancelled"},
       {"websec", "ident", {"{session}", "list"}, holds("identities"), "ok"},
       {"websec", "export", {"{session}", "--format", "har", "--out", "{out}"}, holds("sha256"), "ok"},
       {"websec", "jar", {"{session}"}, holds("cookies"), "ok"},
