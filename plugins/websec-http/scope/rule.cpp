@@ -8,6 +8,8 @@
 namespace h5i::websec {
 namespace {
 
+constexpr int kRounds = 8;
+
 sdk::Failure invalid(std::string why) { return sdk::failure(H5I_E_INVALID, "scope rule: " + std::move(why)); }
 
 std::string_view transport(std::string_view scheme) { return scheme == "ws" ? "http" : scheme == "wss" ? "https" : scheme; }
@@ -68,6 +70,20 @@ std::string walked(std::string_view path) {
   return out;
 }
 
+// Each name of a path without the dots and spaces that it ends with; "." and ".." are no names.
+std::string without_ends(std::string_view path) {
+  std::string out;
+  for (size_t at = 0; at <= path.size();) {
+    size_t end = std::min(path.find_first_of("/\\", at), path.size());
+    std::string_view segment = path.substr(at, end - at);
+    if (segment != "." && segment != "..") segment = segment.substr(0, segment.find_last_not_of(". ") + 1);
+    out += segment;
+    if (end < path.size()) out += path[end];
+    at = end + 1;
+  }
+  return out;
+}
+
 // %2f and %2F are one thing to everybody.
 std::string upper_escapes(std::string_view s) {
   std::string out(s);
@@ -91,12 +107,18 @@ sdk::Result<Place> parse_place(std::string_view text) {
 
 PathReadings::PathReadings(std::string_view path) {
   all.push_back(upper_escapes(path));
-  // Some servers decode again what was decoded; three rounds are more than any of them makes.
+  auto add = [&](std::string reading) {
+    if (std::find(all.begin() + 1, all.end(), reading) == all.end()) all.push_back(std::move(reading));
+  };
+  // Some servers decode again what was decoded; these rounds are more than any of them makes.
   std::string decoded(path);
-  for (int round = 0; round < 3; round++) {
+  for (int round = 0; round < kRounds; round++) {
     std::string next = percent_decode(decoded);
     if (round > 0 && next == decoded) break;
-    all.push_back(walked(next));
+    add(walked(next));
+    // A file system ends a name at a zero byte, or does not see the dots and spaces at its end.
+    if (size_t zero = next.find('\0'); zero != std::string::npos) add(walked(next.substr(0, zero)));
+    if (std::string bare = without_ends(next); bare != next) add(walked(bare));
     decoded = std::move(next);
   }
 }
