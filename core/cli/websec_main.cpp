@@ -11,6 +11,8 @@ int main(int argc, char** argv) {
   implement("websec", "scope", websec_scope);
   implement("websec", "jar", websec_jar);
   implement("websec", "export", websec_export);
+  implement("websec", "finding", websec_finding);
+  implement("websec", "import", websec_import);
   implement("websec", "close", websec_close);
   implement("websec", "diff", websec_diff);
   implement("websec", "match", websec_match);

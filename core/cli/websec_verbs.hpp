@@ -18,6 +18,8 @@ int websec_show(Context& ctx, const Parsed& words);
 int websec_hist(Context& ctx, const Parsed& words);
 int websec_scope(Context& ctx, const Parsed& words);
 int websec_jar(Context& ctx, const Parsed& words);
+int websec_finding(Context& ctx, const Parsed& words);
+int websec_import(Context& ctx, const Parsed& words);
 int websec_export(Context& ctx, const Parsed& words);
 int websec_close(Context& ctx, const Parsed& words);
 int websec_diff(Context& ctx, const Parsed& words);

@@ -74,6 +74,8 @@ std::vector<Verb> table() {
       {"websec", "ident", {"{session}", "list"}, holds("identities"), "ok"},
       {"websec", "export", {"{session}", "--format", "har", "--out", "{out}"}, holds("sha256"), "ok"},
       {"websec", "jar", {"{session}"}, holds("cookies"), "ok"},
+      {"websec", "finding", {"{session}", "list"}, holds("findings"), "ok"},
+      {"websec", "import", {"{session}", "--list"}, holds("rows"), "ok"},
       {"websec", "close", {"{session}"}, holds("closed"), "ok"},
   };
 }

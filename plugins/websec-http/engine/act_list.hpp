@@ -16,6 +16,12 @@ sdk::Result<Answer> hist(const sdk::Host& host, const json::Value& session, cons
 sdk::Result<Answer> show_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
 sdk::Result<Answer> export_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
 sdk::Result<Answer> export_note(const sdk::Host& host, const json::Value& session, const json::Value& words);
+sdk::Result<Answer> candidates_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
+sdk::Result<Answer> import_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
+sdk::Result<Answer> finding_add(const sdk::Host& host, const json::Value& session, const json::Value& words);
+sdk::Result<Answer> finding_list(const sdk::Host& host, const json::Value& session, const json::Value& words);
+sdk::Result<Answer> finding_report(const sdk::Host& host, const json::Value& session, const json::Value& words);
+sdk::Result<Answer> finding_withdraw(const sdk::Host& host, const json::Value& session, const json::Value& words);
 
 sdk::Result<Answer> jar_act(const sdk::Host& host, const json::Value& session, const json::Value& words);
 

@@ -10,12 +10,18 @@ struct Named {
   Act act;
 };
 constexpr Named kActs[] = {
+    {"candidates", candidates_act},
     {"diff", diff_act},
     {"experiment", experiment_act},
     {"export", export_act},
     {"export-note", export_note},
+    {"finding-add", finding_add},
+    {"finding-list", finding_list},
+    {"finding-report", finding_report},
+    {"finding-withdraw", finding_withdraw},
     {"hist", hist},
     {"ident", ident_act},
+    {"import", import_act},
     {"jar", jar_act},
     {"match", match_act},
     {"read-scope", read_scope},
