@@ -82,7 +82,8 @@ sdk::Result<ExportedSend> exchange_of(const sdk::Host& host, Told& told, bool me
     return {};
   };
   const json::Value& kept = e.outcome["kept"];
-  H5I_SDK_TRY(payload(kept["request_head"], &e.request_head));
+  // The head of another protocol is no lines, so nothing in it could be masked.
+  if (e.record["protocol"].string().empty()) H5I_SDK_TRY(payload(kept["request_head"], &e.request_head));
   H5I_SDK_TRY(payload(kept["request_body"], &e.request_body));
   H5I_SDK_TRY(payload(kept["response_head"], &e.response_head));
   H5I_SDK_TRY(payload(kept["response_body"], &e.response_body));

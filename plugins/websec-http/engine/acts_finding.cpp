@@ -145,7 +145,7 @@ sdk::Result<Answer> finding_report(const sdk::Host& host, const json::Value& ses
     CitedSend s{told.send.seq, told.send.time, b["method"].string(), b["url"].string(), b["peer"].string(), told.send.ended(), b["identity"].string(), told.send.status(),
                 b["head_sha256"].string(), b["body_sha256"].string(), o["head_sha256"].string(), o["body_sha256"].string(), {}, {}};
     for (const auto& [name, into] : {std::pair<const char*, std::optional<std::string>*>{"request_head", &s.request_head}, {"response_head", &s.response_head}})
-      if (o["kept"][name].is_string()) *into = masked_head(H5I_SDK_TRY(host.get(o["kept"][name].string(), kLargestHead)), rules);
+      if (o["kept"][name].is_string() && (into == &s.response_head || b["protocol"].string().empty())) *into = masked_head(H5I_SDK_TRY(host.get(o["kept"][name].string(), kLargestHead)), rules);
     heads += s.request_head.value_or("").size() + s.response_head.value_or("").size();
     if (heads > kLargestReport) return sdk::failure(H5I_E_TOO_LARGE, "the heads of what is cited are more than a report holds");
     report.sends.push_back(std::move(s));

@@ -59,7 +59,7 @@ std::string version_in(std::string_view line) {
 
 // What the log says in its own words when it knows another protocol.
 std::string version_of(const ExportedSend& e, const std::optional<std::string>& head, const char* otherwise) {
-  if (const std::string& p = e.outcome["protocol"].string(); !p.empty()) return p == "h2" ? "HTTP/2" : p;
+  if (const std::string& p = e.record["protocol"].string(); !p.empty()) return p == "h2" ? "HTTP/2" : p;
   std::string said = head ? version_in(first_line(*head)) : std::string();
   return said.empty() ? otherwise : said;
 }
