@@ -46,6 +46,7 @@ class Origin {
   std::string port() const { return std::to_string(port_); }
   std::string url(const std::string& path = "/") const { return "http://127.0.0.1:" + port() + path; }
   int connections() const { return count("connection"); }
+  int served() const { return count("request"); }
   // In the order in which they arrived.
   std::vector<std::string> requests() const {
     std::vector<std::string> out;
