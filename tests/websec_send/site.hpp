@@ -25,25 +25,54 @@
 
 namespace h5i::test {
 
-// Answers each connection's first request and closes. A process of its own, so that what it saw is nobody else's word.
-class Origin {
+// A socket on the loopback and a process of its own behind it, so that what it saw is nobody else's word: files in seen_.
+class Listener {
  public:
-  using Answer = std::function<std::string(const std::string& request)>;
-  explicit Origin(Answer answer, int quiet_ms = 300) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  ~Listener() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  std::string port() const { return std::to_string(port_); }
+
+ protected:
+  Listener() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in a{};
     a.sin_family = AF_INET;
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof a;
     REQUIRE((bind(fd_.get(), reinterpret_cast<sockaddr*>(&a), size) == 0 && listen(fd_.get(), 64) == 0 && getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&a), &size) == 0));
     port_ = ntohs(a.sin_port);
+  }
+  template <class Serve>
+  void begin(Serve serve) {
     pid_ = fork();
-    if (pid_ == 0) serve(answer, quiet_ms);
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGPIPE, SIG_IGN);
+    serve();
   }
-  ~Origin() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
+  // How many files NAME0, NAME1, ... it wrote.
+  int count(const std::string& name) const {
+    int n = 0;
+    while (std::filesystem::exists(seen_.path() + "/" + name + std::to_string(n))) n++;
+    return n;
   }
-  std::string port() const { return std::to_string(port_); }
+
+  UniqueFd fd_;
+  uint16_t port_ = 0;
+  pid_t pid_ = -1;
+  Scratch seen_;
+};
+
+// Answers each connection's first request and closes. A process of its own, so that what it saw is nobody else's word.
+class Origin : public Listener {
+ public:
+  using Answer = std::function<std::string(const std::string& request)>;
+  explicit Origin(Answer answer, int quiet_ms = 300) {
+    begin([&] { serve(answer, quiet_ms); });
+  }
   std::string url(const std::string& path = "/") const { return "http://127.0.0.1:" + port() + path; }
   int connections() const { return count("connection"); }
   int served() const { return count("request"); }
@@ -55,11 +84,6 @@ class Origin {
   }
 
  private:
-  int count(const std::string& what) const {
-    int n = 0;
-    while (std::filesystem::exists(seen_.path() + "/" + what + std::to_string(n))) n++;
-    return n;
-  }
   static bool whole(const std::string& request) {
     size_t end = request.find("\r\n\r\n");
     if (end == std::string::npos) return false;
@@ -67,8 +91,6 @@ class Origin {
     return at == std::string::npos || at > end || request.size() >= end + 4 + std::stoul(request.substr(at + 18));
   }
   [[noreturn]] void serve(const Answer& answer, int quiet_ms) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGPIPE, SIG_IGN);
     for (int n = 0, r = 0;;) {
       UniqueFd c(accept(fd_.get(), nullptr, nullptr));
       if (!c) _exit(1);
@@ -88,13 +110,9 @@ class Origin {
       (void)!::send(c.get(), said.data(), said.size(), MSG_NOSIGNAL);
     }
   }
-
-  UniqueFd fd_;
-  uint16_t port_ = 0;
-  pid_t pid_ = -1;
-  Scratch seen_;
 };
 
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 inline std::string ok(const std::string& body = "hello") { return "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body; }
 inline std::string moved(int status, const std::string& to) { return "HTTP/1.1 " + std::to_string(status) + " Moved\r\nLocation: " + to + "\r\nContent-Length: 0\r\n\r\n"; }
 

@@ -7,8 +7,6 @@ using namespace h5i::test;
 
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 std::string answer_with(const std::string& cookies) { return "HTTP/1.1 200 OK\r\n" + cookies + "Content-Length: 0\r\n\r\n"; }
 
 }  // namespace

@@ -6,8 +6,6 @@ using namespace h5i::test;
 
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 std::string with(const std::string& headers) { return "HTTP/1.1 200 OK\r\n" + headers + "Content-Length: 0\r\n\r\n"; }
 
 }  // namespace

@@ -11,24 +11,12 @@ using namespace h5i::test;
 namespace {
 
 // A server of HTTP/2 that answers each request with its path; "/moved" leads to "/end", "/reset" is reset. What arrived is in files as it came.
-class H2Origin {
+class H2Origin : public Listener {
  public:
-  explicit H2Origin(const Identity* identity) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), secure_(identity != nullptr) {
-    sockaddr_in a{};
-    a.sin_family = AF_INET;
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof a;
-    REQUIRE((bind(fd_.get(), reinterpret_cast<sockaddr*>(&a), size) == 0 && listen(fd_.get(), 64) == 0 && getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&a), &size) == 0));
-    port_ = ntohs(a.sin_port);
-    pid_ = fork();
-    if (pid_ == 0) serve(identity);
-  }
-  ~H2Origin() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
+  explicit H2Origin(const Identity* identity) : secure_(identity != nullptr) {
+    begin([&] { serve(identity); });
   }
   std::string url(const std::string& path = "/") const { return (secure_ ? "https://127.0.0.1:" : "http://127.0.0.1:") + std::to_string(port_) + path; }
-  std::string port() const { return std::to_string(port_); }
   int connections() const {
     int n = 0;
     while (std::filesystem::exists(seen_.path() + "/bytes" + std::to_string(n))) n++;
@@ -88,8 +76,6 @@ class H2Origin {
     return SSL_TLSEXT_ERR_NOACK;
   }
   [[noreturn]] void serve(const Identity* identity) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGPIPE, SIG_IGN);
     SSL_CTX* context = identity ? SSL_CTX_new(TLS_server_method()) : nullptr;
     if (context) {
       SSL_CTX_use_certificate(context, identity->certificate.get());
@@ -133,11 +119,7 @@ class H2Origin {
     }
   }
 
-  UniqueFd fd_;
   bool secure_;
-  uint16_t port_ = 0;
-  pid_t pid_ = -1;
-  Scratch seen_;
 };
 
 }  // namespace

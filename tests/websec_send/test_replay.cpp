@@ -136,29 +136,16 @@ TEST_CASE("raw bytes are said again as they are, whatever they are") {
 namespace {
 
 // Takes `expected` connections, and says how many were there but for their last byte when the first was whole; a process of its own as the other origin is.
-class Watch {
+class Watch : public Listener {
  public:
-  Watch(int expected, int close_first) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in a{};
-    a.sin_family = AF_INET;
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof a;
-    REQUIRE((bind(fd_.get(), reinterpret_cast<sockaddr*>(&a), size) == 0 && listen(fd_.get(), 64) == 0 && getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&a), &size) == 0));
-    port_ = ntohs(a.sin_port);
-    pid_ = fork();
-    if (pid_ == 0) serve(expected, close_first);
-  }
-  ~Watch() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
+  Watch(int expected, int close_first) {
+    begin([&] { serve(expected, close_first); });
   }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   std::string said() const { return read_file(seen_.path() + "/said"); }
 
  private:
   [[noreturn]] void serve(int expected, int close_first) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGPIPE, SIG_IGN);
     std::string said;
     for (bool first = true;; first = false) {  // the first connection is the one that is said again
       std::vector<pollfd> all = {{fd_.get(), POLLIN, 0}};
@@ -210,11 +197,6 @@ class Watch {
       }
     }
   }
-
-  UniqueFd fd_;
-  uint16_t port_ = 0;
-  pid_t pid_ = -1;
-  Scratch seen_;
 };
 
 }  // namespace

@@ -24,23 +24,11 @@ std::string accepted(const std::string& request) {
 std::string text_frame(const std::string& s, int opcode = 1) { return std::string(1, static_cast<char>(0x80 | opcode)) + static_cast<char>(s.size()) + s; }
 
 // Shakes hands, says `greeting`, then sends back each frame unmasked; a file has the number of frames that it saw. "die" ends it.
-class Echo {
+class Echo : public Listener {
  public:
-  explicit Echo(std::string greeting = {}, bool right_key = true) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in a{};
-    a.sin_family = AF_INET;
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof a;
-    REQUIRE((bind(fd_.get(), reinterpret_cast<sockaddr*>(&a), size) == 0 && listen(fd_.get(), 8) == 0 && getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&a), &size) == 0));
-    port_ = ntohs(a.sin_port);
-    pid_ = fork();
-    if (pid_ == 0) serve(greeting, right_key);
+  explicit Echo(std::string greeting = {}, bool right_key = true) {
+    begin([&] { serve(greeting, right_key); });
   }
-  ~Echo() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  std::string port() const { return std::to_string(port_); }
   std::string url() const { return "ws://127.0.0.1:" + port() + "/chat"; }
   std::string http() const { return "http://127.0.0.1:" + port(); }
   // The payloads that came, in order.
@@ -53,8 +41,6 @@ class Echo {
 
  private:
   [[noreturn]] void serve(const std::string& greeting, bool right_key) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGPIPE, SIG_IGN);
     for (;;) {
       UniqueFd c(accept(fd_.get(), nullptr, nullptr));
       std::string in;
@@ -81,11 +67,6 @@ class Echo {
       }
     }
   }
-
-  UniqueFd fd_;
-  uint16_t port_ = 0;
-  pid_t pid_ = -1;
-  Scratch seen_;
 };
 
 }  // namespace

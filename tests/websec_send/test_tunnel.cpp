@@ -8,27 +8,13 @@ using namespace h5i::test;
 
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 // A proxy that keeps what it was asked, and carries bytes to where it was asked to unless its answer is another than 200.
-class Proxy {
+class Proxy : public Listener {
  public:
-  explicit Proxy(std::string answer = "HTTP/1.1 200 OK\r\n\r\n") : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in a{};
-    a.sin_family = AF_INET;
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof a;
-    REQUIRE((bind(fd_.get(), reinterpret_cast<sockaddr*>(&a), size) == 0 && listen(fd_.get(), 8) == 0 && getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&a), &size) == 0));
-    port_ = ntohs(a.sin_port);
-    pid_ = fork();
-    if (pid_ == 0) serve(answer);
-  }
-  ~Proxy() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
+  explicit Proxy(std::string answer = "HTTP/1.1 200 OK\r\n\r\n") {
+    begin([&] { serve(answer); });
   }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
-  std::string port() const { return std::to_string(port_); }
   std::vector<std::string> asked() const {
     std::vector<std::string> out;
     for (int i = 0; std::filesystem::exists(seen_.path() + "/asked" + std::to_string(i)); i++) out.push_back(read_file(seen_.path() + "/asked" + std::to_string(i)));
@@ -37,8 +23,6 @@ class Proxy {
 
  private:
   [[noreturn]] void serve(const std::string& answer) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGPIPE, SIG_IGN);
     char piece[65536];
     for (int n = 0;; n++) {
       UniqueFd c(accept(fd_.get(), nullptr, nullptr)), to;
@@ -64,11 +48,6 @@ class Proxy {
         }
     }
   }
-
-  UniqueFd fd_;
-  uint16_t port_ = 0;
-  pid_t pid_ = -1;
-  Scratch seen_;
 };
 
 }  // namespace

@@ -50,24 +50,12 @@ inline Identity certificate(const std::string& subject, const std::string& names
 }
 
 // One connection after the other, a process of its own. What it saw is in files: the first bytes on the wire, and each request behind TLS.
-class TlsOrigin {
+class TlsOrigin : public Listener {
  public:
   using Answer = std::function<std::string(const std::string& request)>;
-  TlsOrigin(const Identity& identity, Answer answer, std::string alpn = "http/1.1", bool says_goodbye = true) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in a{};
-    a.sin_family = AF_INET;
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof a;
-    REQUIRE((bind(fd_.get(), reinterpret_cast<sockaddr*>(&a), size) == 0 && listen(fd_.get(), 64) == 0 && getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&a), &size) == 0));
-    port_ = ntohs(a.sin_port);
-    pid_ = fork();
-    if (pid_ == 0) serve(identity, answer, alpn, says_goodbye);
+  TlsOrigin(const Identity& identity, Answer answer, std::string alpn = "http/1.1", bool says_goodbye = true) {
+    begin([&] { serve(identity, answer, alpn, says_goodbye); });
   }
-  ~TlsOrigin() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  std::string port() const { return std::to_string(port_); }
   std::string url(const std::string& path = "/") const { return "https://127.0.0.1:" + port() + path; }
   int connections() const { return count("connection"); }
   std::vector<std::string> requests() const {
@@ -79,11 +67,6 @@ class TlsOrigin {
   std::string server_name() const { return read_file(seen_.path() + "/name"); }
 
  private:
-  int count(const std::string& what) const {
-    int n = 0;
-    while (std::filesystem::exists(seen_.path() + "/" + what + std::to_string(n))) n++;
-    return n;
-  }
   static int choose(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* in, unsigned in_size, void* self) {
     const auto& alpn = *static_cast<const std::string*>(self);
     for (unsigned i = 0; i < in_size; i += in[i] + 1u)
@@ -95,8 +78,6 @@ class TlsOrigin {
     return SSL_TLSEXT_ERR_ALERT_FATAL;
   }
   [[noreturn]] void serve(const Identity& identity, const Answer& answer, std::string& alpn, bool says_goodbye) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGPIPE, SIG_IGN);
     SSL_CTX* context = SSL_CTX_new(TLS_server_method());
     if (SSL_CTX_use_certificate(context, identity.certificate.get()) != 1 || SSL_CTX_use_PrivateKey(context, identity.key.get()) != 1) _exit(1);
     SSL_CTX_set_alpn_select_cb(context, choose, &alpn);
@@ -131,11 +112,6 @@ class TlsOrigin {
       ERR_clear_error();
     }
   }
-
-  UniqueFd fd_;
-  uint16_t port_ = 0;
-  pid_t pid_ = -1;
-  Scratch seen_;
 };
 
 }  // namespace h5i::test
