@@ -56,9 +56,10 @@ class Network {
     if (uplink == "any" || uplink == "slirp4netns" || uplink == "pasta") search.emplace(uplink);
     else if (uplink != "none" && uplink != "observed") return make_error(Errc::INVALID, "no such uplink", uplink);
     Opened opened = H5I_TRY(open_inside(namespaces_, {.netfilter = 4, .tun = uplink == "observed"}));
+    // Who hears comes before what counts: the kernel itself says things on a new interface, and one that is counted is told.
+    log_.emplace(H5I_TRY(PacketLog::listen(std::move(opened.netfilter[2]), egress_.log_group)));
     H5I_TRY(apply(opened.netfilter[0], ruleset_of(egress_), Change::CREATE));
     H5I_TRY(confirm(opened.netfilter[1], ruleset_of(egress_)));
-    log_.emplace(H5I_TRY(PacketLog::listen(std::move(opened.netfilter[2]), egress_.log_group)));
     last_ = std::move(opened.netfilter[3]);
     if (opened.tun) far_.emplace(std::move(opened.tun));
     ipv6_ = any_v6(egress_);
