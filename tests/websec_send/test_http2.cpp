@@ -161,6 +161,14 @@ TEST_CASE("hops over HTTP/2 each have their line, and connections serve more tha
   REQUIRE(sends.size() == 2);
   CHECK(sends[1]["body"]["parent"].integer() == sends[0]["seq"].integer());
   CHECK(origin.connections() == 2);
+  // Kept frames are shown as lines, and what says who asks is masked in them.
+  Ended secret = user.run({"send", "s", origin.url("/x"), "--http2", "-H", "Authorization: Bearer PASSWD1", "-H", "X-Seen: yes", "-H", "Cookie: a=PASSWD2"});
+  CHECK(secret.status == 0);
+  Ended shown = user.run({"show", "s", std::to_string(user.records("s", "send").back()["seq"].integer()), "--bytes"});
+  CAPTURE(shown.out);
+  CHECK(shown.status == 0);
+  CHECK((has(shown.out, "GET /x HTTP/2") && has(shown.out, "x-seen: yes") && has(shown.out, "authorization: [14 bytes]")));
+  CHECK(!has(shown.out + shown.err + secret.out, "PASSWD"));
   CHECK(user.run({"send", "s", origin.url("/reset"), "--http2"}).status == 1);
   CHECK(user.records("s", "outcome").back()["body"]["ended"].string() == "reset");
 }

@@ -1,6 +1,7 @@
 #include "plugins/websec-http/engine/act_list.hpp"
 #include "plugins/websec-http/engine/redirect.hpp"
 #include "plugins/websec-http/export/message_text.hpp"
+#include "plugins/websec-http/h2/request.hpp"
 #include "plugins/websec-http/text/show.hpp"
 
 namespace h5i::websec {
@@ -59,6 +60,8 @@ sdk::Result<Answer> show_act(const sdk::Host& host, const json::Value&, const js
       for (const char* name : {"request_head", "request_body", "response_head", "response_body"}) {
         if (!kept[name].is_string()) continue;
         std::string bytes = H5I_SDK_TRY(host.get(kept[name].string(), size_t{64} << 20));
+        // Frames are no lines: what cannot be read as some cannot be masked, and is not shown.
+        if (std::string_view(name) == "request_head" && s.body["protocol"].string() == "h2") bytes = h2_request_lines(bytes).value_or("[" + std::to_string(bytes.size()) + " bytes]");
         if (std::string_view(name).ends_with("head")) bytes = masked_head(bytes, {.with_credentials = false, .is_credential = is_credential});
         Shown shown = websec::show(bytes, {.lines = true, .cap = kShownBytes});
         lines.push(std::string("-- ") + name + (shown.cut ? ", its first " + std::to_string(shown.used) + " of " + std::to_string(bytes.size()) + " bytes" : ""));

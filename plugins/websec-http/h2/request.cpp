@@ -117,6 +117,24 @@ bool read_h2_request_head(std::string_view frames, H2Fields* out) {
   return true;
 }
 
+std::optional<std::string> h2_request_lines(std::string_view frames) {
+  H2Fields fields;
+  if (!read_h2_request_head(frames, &fields)) return std::nullopt;
+  auto value_of = [&](std::string_view name) {
+    for (const H2Field& f : fields)
+      if (f.name == name) return f.value;
+    return std::string();
+  };
+  std::string out = value_of(":method") + " " + value_of(":path") + " HTTP/2\r\n";
+  for (const H2Field& f : fields) {
+    if (f.name == ":method" || f.name == ":path") continue;
+    out += (f.name.starts_with(':') ? f.name.substr(1) : f.name) + ": ";
+    for (char c : f.value) out += c == '\r' || c == '\n' ? ' ' : c;
+    out += "\r\n";
+  }
+  return out + "\r\n";
+}
+
 bool read_h2_request_data(std::string_view frames, std::string* out) {
   std::string data;
   while (!frames.empty()) {

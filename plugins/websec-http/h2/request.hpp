@@ -1,5 +1,6 @@
 // From a request to the header lines of HTTP/2, and from recorded frames back to what they say.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,9 @@ Refused h2_request_fields(const Request& request, H2RequestFields* out);
 // The bytes of HEADERS and CONTINUATION frames that H2Connection wrote: they can be read without those before them, because we keep no table
 // of headers. False when they are not such frames.
 bool read_h2_request_head(std::string_view frames, H2Fields* out);
+// What such frames say as lines of a head, "GET /a HTTP/2" first and the other pseudo headers without their colon: for people, and for what masks lines. A break in a value is
+// a space. Nothing when they cannot be read.
+std::optional<std::string> h2_request_lines(std::string_view frames);
 // The content of DATA frames; false when there are others among them or one is cut.
 bool read_h2_request_data(std::string_view frames, std::string* out);
 
