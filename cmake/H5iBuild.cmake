@@ -31,7 +31,7 @@ else()
 endif()
 if(H5I_SANITIZE)
   # What undefined behaviour does after it was reported is nobody's business: the first report ends the program, and so the test.
-  target_compile_options(h5i_options INTERFACE -fsanitize=${H5I_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  target_compile_options(h5i_options INTERFACE -fsanitize=${H5I_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   target_link_options(h5i_options INTERFACE -fsanitize=${H5I_SANITIZE})
   # Processes of every user write there.
   set(H5I_FINDINGS "${PROJECT_BINARY_DIR}/findings.txt")

@@ -73,7 +73,7 @@ function(h5i_add_plugin)
     LINKER:--gc-sections $<$<NOT:$<CONFIG:Debug>>:LINKER:-s>)  # every byte is hashed before each run
   if(H5I_SANITIZE)
     # A sanitizer's runtime is shared and the main program brings it; the manifest names it, because the lint would ask.
-    target_compile_options(${A_NAME} PRIVATE -fsanitize=${H5I_SANITIZE} -fno-omit-frame-pointer -g)
+    target_compile_options(${A_NAME} PRIVATE -fsanitize=${H5I_SANITIZE} -fno-omit-frame-pointer -g1)
     target_link_options(${A_NAME} PRIVATE -fsanitize=${H5I_SANITIZE})
     list(APPEND A_NEEDS libasan.so.8 libubsan.so.1 libtsan.so.2 libstdc++.so.6 libgcc_s.so.1)
   else()

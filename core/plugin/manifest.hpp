@@ -14,7 +14,12 @@ namespace h5i::plugin {
 inline constexpr size_t kMaxManifestBytes = 64u << 10;
 inline constexpr size_t kMaxManifestItems = 64;          // of each list
 inline constexpr size_t kMaxManifestText = 500;          // bytes of each text
-inline constexpr uint64_t kMaxLibraryBytes = 64u << 20;  // read whole before it is mapped
+// Read whole before it is mapped. What a sanitizer adds to a library can be many times its size.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr uint64_t kMaxLibraryBytes = 512u << 20;
+#else
+inline constexpr uint64_t kMaxLibraryBytes = 64u << 20;
+#endif
 inline constexpr std::string_view kManifestSuffix = ".plugin.yaml";
 
 // Every field present and of its form, no unknown one. `what` names the document in errors: PLUGIN_MANIFEST,
