@@ -73,7 +73,8 @@ int websec_send(Context& ctx, const Parsed& words) {
   for (const Json& line : (*request)["headers"].array())
     if (!valid_utf8(line.string())) return refuse_web(ctx, make_error(Errc::INVALID, "a header is not UTF-8", printable(line.string().substr(0, line.string().find(':'))), "--raw sends any bytes"));
   // Beyond what all its hops may take, an engine that says nothing is not waited for.
-  const int64_t longest_ms = ((*request)["follow"].integer() + 1) * ((*request)["timeout_s"].integer() + (*request)["listen_s"].integer()) * 1000 + kPatienceMs;
+  const int64_t sends_a_hop = (words.has("--document") ? 2 : 1) * (words.has("--proxy") ? 2 : 1);  // a preflight, and a CONNECT for each
+  const int64_t longest_ms = ((*request)["follow"].integer() + 1) * sends_a_hop * ((*request)["timeout_s"].integer() + (*request)["listen_s"].integer()) * 1000 + kPatienceMs;
   return act_and_print(ctx, words.arguments[0], "send", std::move(*request), false, longest_ms);
 }
 

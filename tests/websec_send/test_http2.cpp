@@ -185,6 +185,12 @@ TEST_CASE("what was recorded for HTTP/2 is never said in another protocol") {
   const std::string ended = user.records("s", "outcome")[0]["body"]["ended"].string();
   CHECK((ended == "alpn-refused" || ended == "tls-failed"));  // this peer breaks off at an offer that it does not know
   CHECK(one.requests().empty());
+  // One that goes on without a word about the offer would read the frames as it likes.
+  TlsOrigin deaf(self, [](const std::string&) { return ok(); }, "");
+  user.open("d", {deaf.url("")});
+  CHECK(user.run({"send", "d", deaf.url("/"), "--http2", "--insecure"}).status == 2);
+  CHECK(user.records("d", "outcome")[0]["body"]["ended"].string() == "alpn-refused");
+  CHECK(user.records("d", "outcome")[0]["body"]["sent_bytes"].integer() == 0);
   CHECK(user.run({"send", "s", plain.url("/"), "--http2"}).status == 1);
   CHECK(user.records("s", "outcome")[1]["body"]["ended"].string() == "refused");
 }

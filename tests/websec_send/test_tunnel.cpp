@@ -88,6 +88,12 @@ TEST_CASE("a proxy that no rule names, and one that refuses, reach no target") {
   user.open("proxy", {proxy.url()});
   CHECK(user.run({"send", "proxy", plain.url("/"), "--proxy", proxy.url()}).status == 1);
   CHECK(proxy.asked().empty());
+  // A rule that was not written with a proxy in mind, and a target that is the proxy.
+  user.open("path", {plain.url(""), proxy.url() + "/"});
+  CHECK(user.run({"send", "path", plain.url("/"), "--proxy", proxy.url()}).status == 1);
+  user.open("loop", {proxy.url()});
+  CHECK(user.run({"send", "loop", proxy.url() + "/", "--proxy", proxy.url()}).status == 1);
+  CHECK(proxy.asked().empty());
   user.open("s", {plain.url(""), refuses.url(), early.url()});
   CHECK(user.run({"send", "s", plain.url("/"), "--proxy", refuses.url()}).status == 1);
   CHECK(user.records("s", "outcome")[0]["body"]["status"].integer() == 407);

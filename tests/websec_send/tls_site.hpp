@@ -75,7 +75,7 @@ class TlsOrigin : public Listener {
         *size = in[i];
         return SSL_TLSEXT_ERR_OK;
       }
-    return SSL_TLSEXT_ERR_ALERT_FATAL;
+    return alpn.empty() ? SSL_TLSEXT_ERR_NOACK : SSL_TLSEXT_ERR_ALERT_FATAL;  // "": it does not hear what is offered
   }
   [[noreturn]] void serve(const Identity& identity, const Answer& answer, std::string& alpn, bool says_goodbye) {
     SSL_CTX* context = SSL_CTX_new(TLS_server_method());
