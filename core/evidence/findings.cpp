@@ -59,12 +59,6 @@ constexpr std::string_view kResource[] = {
     "move_pages",    "prlimit64",   "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler",
     "set_mempolicy", "setpriority", "setrlimit"};
 
-Boundary boundary_from(std::string_view name) {
-  for (Boundary b : {Boundary::FS, Boundary::NET, Boundary::PROC, Boundary::RESOURCE, Boundary::PROVENANCE})
-    if (boundary_name(b) == name) return b;
-  return Boundary::NONE;
-}
-
 // A log may say anything; a sum of what it says must not wrap.
 void add_to(uint64_t& sum, uint64_t n) { sum = sum > UINT64_MAX - n ? UINT64_MAX : sum + n; }
 

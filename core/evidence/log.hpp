@@ -16,6 +16,7 @@ std::string_view lane_name(Lane l);  // "host-observed" ...
 
 enum class Boundary { NONE, FS, NET, PROC, RESOURCE, PROVENANCE };
 std::string_view boundary_name(Boundary b);
+Boundary boundary_from(std::string_view name);  // NONE for a name that is none
 
 // The channel that a record came in on decides this; nothing inside a record can.
 struct Observer {

@@ -71,6 +71,12 @@ std::string_view boundary_name(Boundary b) {
   return "";
 }
 
+Boundary boundary_from(std::string_view name) {
+  for (Boundary b : {Boundary::FS, Boundary::NET, Boundary::PROC, Boundary::RESOURCE, Boundary::PROVENANCE})
+    if (boundary_name(b) == name) return b;
+  return Boundary::NONE;
+}
+
 std::string first_prev(const std::string& log_id) { return sha256_hex(log_id); }
 
 Result<std::string> record_line(const Record& r, const Head& head, int64_t realtime_ns) {

@@ -17,7 +17,8 @@ struct RunOptions {
   bool readonly = false;          // $WORK read-only
   int status_fd = -1;             // one JSON object there at the end
   bool quiet = false, json = false;
-  std::vector<std::string> extra_env;  // "NAME" of env.pass that are present come from the environment, never from here
+
+  std::string verb() const { return shell ? "box shell" : "box run"; }
 };
 
 // What happened, as in the receipt (schema "h5i.receipt/1"), and the exit status that follows from it.
