@@ -83,6 +83,9 @@ Section denied(const Json& r) {
   Section s{"Denied (host-observed)", {}};
   for (const Json& d : r["denials"].array()) {
     std::string said = text_of(d["count"]) + " times, " + text_of(d["errno"]);
+    std::string kinds;
+    for (const Json& k : d["sockets"].array()) kinds += (kinds.empty() ? ": " : ", ") + text_of(k["kind"]) + " " + text_of(k["count"]);
+    said += kinds;
     if (std::string_view words = denial_words(d["syscall"].string()); !words.empty()) said += "; " + std::string(words);
     s.rows.push_back({text_of(d["syscall"]), std::move(said), true});
   }

@@ -1,6 +1,7 @@
 // After everything is gone: how it ended, the receipt, and the box at rest.
 #include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 
 #include "core/evidence/log.hpp"
 #include "core/evidence/seal.hpp"
@@ -10,6 +11,14 @@
 
 namespace h5i::session {
 namespace {
+
+// What was asked for: the gate refuses before a destination could be named.
+Json sockets_of(const spawn::SpawnResult& r) {
+  Json out = json::Array{};
+  for (const spawn::SocketDenial& s : r.sockets)
+    out.push(json::Object{{"kind", os::socket_name(s.kind.family, s.kind.type, s.kind.protocol)}, {"count", s.count}});
+  return out;
+}
 
 constexpr int64_t kFlushAfterDeadlineMs = 1000;  // a reader that does not read does not hold up a run that ran out of time
 
@@ -128,8 +137,11 @@ ReceiptInput OneRun::receipt_of(const Supervised& s) {
     reached("resources.mem", s.spawned->oom_kills);
     reached("resources.procs", s.spawned->tasks_refused);
     reached("resources.cpu", s.spawned->cpu_spent ? 1 : 0);
-    for (const spawn::Denial& d : s.spawned->denials)
-      r.denials.push(json::Object{{"syscall", os::syscall_name(d.syscall)}, {"number", d.syscall}, {"count", d.count}, {"errno", os::errno_name(d.err)}});
+    for (const spawn::Denial& d : s.spawned->denials) {
+      Json row = json::Object{{"syscall", os::syscall_name(d.syscall)}, {"number", d.syscall}, {"count", d.count}, {"errno", os::errno_name(d.err)}};
+      if (d.syscall == SYS_socket) row["sockets"] = sockets_of(*s.spawned);
+      r.denials.push(std::move(row));
+    }
     if (!s.spawned->usage_cgroup)
       unobserved_.push(json::Object{{"what", "usage of processes that nobody in the box waited for"}, {"reason", "the box has no cgroup that counts them"}});
     if (s.spawned->survivors > 0)

@@ -27,7 +27,7 @@ struct ResultBody {
   int32_t code, exec_errno, setup_errno;
   uint32_t setup_step, flags;  // flags: 1 cgroup, 2 incomplete, 4 cpu spent
   uint64_t wall_us, user_us, system_us, max_rss_kib, survivors, oom_kills, tasks_refused;
-  uint32_t text_len, denials, network_len, zero;
+  uint32_t text_len, denials, network_len, sockets;
 };
 static_assert(sizeof(ResultBody) == 96);
 
@@ -37,6 +37,12 @@ struct DenialBody {
   uint64_t count;
 };
 static_assert(sizeof(DenialBody) == 16);
+
+struct SocketBody {
+  uint32_t family, type, protocol, zero;
+  uint64_t count;
+};
+static_assert(sizeof(SocketBody) == 24);
 
 constexpr size_t kDigestText = 64;
 
@@ -96,19 +102,24 @@ std::string result_bytes(const SpawnResult& r) {
   b.denials = static_cast<uint32_t>(r.denials.size() < kMaxDenials ? r.denials.size() : kMaxDenials);
   std::string_view network = r.network.size() > kMaxNetwork ? std::string_view{} : std::string_view(r.network);
   b.network_len = static_cast<uint32_t>(network.size());
+  b.sockets = static_cast<uint32_t>(std::min(r.sockets.size(), kMaxSocketKinds));
   std::string out;
   put(out, b);
   out.append(text);
   out.append(network);
   for (uint32_t i = 0; i < b.denials; i++)
     put(out, DenialBody{r.denials[i].syscall, r.denials[i].err, r.denials[i].count});
+  for (uint32_t i = 0; i < b.sockets; i++) {
+    const SocketDenial& s = r.sockets[i];
+    put(out, SocketBody{s.kind.family, s.kind.type, s.kind.protocol, 0, s.count});
+  }
   return out;
 }
 
 bool parse_result(std::string_view in, SpawnResult* r) {
   ResultBody b;
-  if (!take(in, &b) || b.text_len > kSetupText || b.denials > kMaxDenials || b.network_len > kMaxNetwork || b.zero != 0 || (b.flags & ~7u)) return false;
-  if (in.size() != b.text_len + b.network_len + b.denials * sizeof(DenialBody)) return false;
+  if (!take(in, &b) || b.text_len > kSetupText || b.denials > kMaxDenials || b.network_len > kMaxNetwork || b.sockets > kMaxSocketKinds || (b.flags & ~7u)) return false;
+  if (in.size() != b.text_len + b.network_len + b.denials * sizeof(DenialBody) + b.sockets * sizeof(SocketBody)) return false;
   r->status = b.status;
   r->code = b.code;
   r->exec_errno = b.exec_errno;
@@ -128,7 +139,12 @@ bool parse_result(std::string_view in, SpawnResult* r) {
   in.remove_prefix(b.text_len);
   r->network = std::string(in.substr(0, b.network_len));
   in.remove_prefix(b.network_len);
-  for (DenialBody d; take(in, &d);) r->denials.push_back({d.syscall, d.err, d.count});
+  DenialBody d;
+  for (uint32_t i = 0; i < b.denials && take(in, &d); i++) r->denials.push_back({d.syscall, d.err, d.count});
+  for (SocketBody s; take(in, &s);) {
+    if (s.zero != 0) return false;
+    r->sockets.push_back({{s.family, s.type, s.protocol}, s.count});
+  }
   return true;
 }
 

@@ -38,6 +38,16 @@ struct Denial {
   uint64_t count = 0;
 };
 
+// What socket(2) was asked for, without SOCK_CLOEXEC and SOCK_NONBLOCK. A refused one has no destination: none was named yet.
+struct SocketKind {
+  uint32_t family = 0, type = 0, protocol = 0;
+  auto operator<=>(const SocketKind&) const = default;
+};
+struct SocketDenial {
+  SocketKind kind;
+  uint64_t count = 0;
+};
+
 // How a spawn ended. The numbers of `status` are H5I_OUTCOME_* of the SDK.
 struct SpawnResult {
   uint32_t status = 0;
@@ -53,6 +63,7 @@ struct SpawnResult {
   uint64_t oom_kills = 0, tasks_refused = 0;  // limits of the cgroup that were reached
   bool incomplete = false;    // a process could not be killed, or the status was not reported: see setup_text
   std::vector<Denial> denials;
+  std::vector<SocketDenial> sockets;  // the denials of socket(2) by what was asked for, the first kMaxSocketKinds kinds
   std::string network;  // h5i.network/1, of a plan with a network; empty when nobody could say
 };
 
@@ -72,6 +83,7 @@ constexpr size_t kMaxDenials = 1024;
 // the first have a row each, the rest share one, so that a flood of them hides nothing that comes after it.
 constexpr uint32_t kTableNumbers = 768;
 constexpr size_t kMaxStrangeNumbers = kMaxDenials - kTableNumbers - 1;
+constexpr size_t kMaxSocketKinds = 64;
 constexpr size_t kMaxNetwork = 96u << 10;         // bytes of a network's report
 constexpr size_t kMaxNetworkRequest = 96u << 10;  // bytes of a change of rules
 constexpr size_t kMaxPlan = 4u << 20;            // bytes of a plan document

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,6 +88,14 @@ void Running::on_output() {
   }
 }
 
+// The arguments are numbers in registers: nothing that the box could change meanwhile. A kind beyond those that have a row is
+// counted with the others of its system call only.
+void Running::count_socket(const unsigned long long* args) {
+  constexpr uint32_t kFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+  SocketKind asked{static_cast<uint32_t>(args[0]), static_cast<uint32_t>(args[1]) & ~kFlags, static_cast<uint32_t>(args[2])};
+  if (sockets.size() < kMaxSocketKinds || sockets.count(asked)) sockets[asked]++;
+}
+
 // A call that the filter notified is refused, always: it is never continued, so nothing that the box could change in
 // its memory meanwhile matters. What is allowed was decided in the filter.
 std::optional<Denial> Running::on_listener() {
@@ -106,6 +116,7 @@ std::optional<Denial> Running::on_listener() {
     else
       nr = os::kOtherNumbers;
   }
+  if (nr == SYS_socket) count_socket((*n)->data.args);
   bool first = denials.count(nr) == 0;
   Denial& d = denials[nr];
   d.syscall = nr;
@@ -161,6 +172,7 @@ void Running::compose() {
   }
   if (init_report) r.survivors = init_report->survivors;
   for (const auto& [nr, d] : denials) r.denials.push_back(d);
+  for (const auto& [what, count] : sockets) r.sockets.push_back({what, count});
   // The first failure wins: set-up, then a kill that came before the workload's own end, then that end.
   if (r.setup_errno) {
     r.status = H5I_OUTCOME_SETUP_FAILED;

@@ -34,6 +34,7 @@ struct Running {
   std::optional<InitReport> init_report;
   rusage usage{}, orphans{};
   std::map<uint32_t, Denial> denials;
+  std::map<SocketKind, uint64_t> sockets;
   size_t strange_numbers = 0;  // rows of `denials` at and above kTableNumbers
   SpawnResult result;
 
@@ -47,6 +48,8 @@ struct Running {
   void on_output();
   // Answers one notified call. Returns the refusal where it is the first of its number.
   std::optional<Denial> on_listener();
+
+  void count_socket(const unsigned long long* args);  // those of a refused socket(2)
 
   void kill(uint32_t outcome);
   void add_orphan(const rusage& u);  // a process of a run that is alone()

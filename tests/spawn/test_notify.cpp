@@ -107,6 +107,26 @@ KERNEL_TEST("a flood of numbers that nobody has hides no call that comes after i
   KCHECK(o.result.denials.size() <= spawn::kMaxDenials);
 }
 
+KERNEL_TEST("refused sockets are counted by what was asked for, and a flood of kinds has a bound", "[spawn][notify]") {
+  Json p = notifying(k, {SYS_socket});
+  set_command(p, {"/usr/bin/python3", "-c",
+                  "import ctypes\nl=ctypes.CDLL(None)\nfor a in [(2,2|0o2000000,1),(2,2|0o4000,1),(16,3,12),(17,3,768)]: l.socket(*a)\n"
+                  "for i in range(300): l.socket(300 + i, 1, 0)\nl.socket(2,2,1)\nprint('tried')"});
+  Outcome o = run_once(p);
+  KCHECK_SAYS(o.ok() && o.output == "tried\n", o.text());
+  KREQUIRE(o.result.denials.size() == 1);
+  KCHECK(o.result.denials[0].count >= 305);  // an interpreter asks for some of its own
+  KCHECK(o.result.sockets.size() == spawn::kMaxSocketKinds);
+  auto count = [&](spawn::SocketKind kind) {
+    for (const auto& s : o.result.sockets)
+      if (s.kind == kind) return s.count;
+    return uint64_t{0};
+  };
+  KCHECK(count({2, 2, 1}) == 3);
+  KCHECK(count({16, 3, 12}) == 1);
+  KCHECK(count({17, 3, 768}) == 1);
+}
+
 KERNEL_TEST("a filter that refuses by itself needs no listener, and one that kills ends the program",
             "[spawn][notify]") {
   Json p = confined_plan(k);

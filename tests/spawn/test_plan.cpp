@@ -280,6 +280,7 @@ TEST_CASE("messages survive a round trip, and nothing else is decoded", "[spawn]
   m.result.oom_kills = 5;
   m.result.tasks_refused = 6;
   m.result.denials = {{1, 2, 3}, {4, 5, 6}};
+  m.result.sockets = {{{2, 2, 1}, 3}, {{17, 3, 768}, 1}};
   m.result.network = "{\"schema\":\"h5i.network/1\"}";
   std::string bytes = encode(m);
   auto back = decode(bytes);
@@ -289,6 +290,9 @@ TEST_CASE("messages survive a round trip, and nothing else is decoded", "[spawn]
   CHECK(back->result.setup_text == "mount 3");
   CHECK(back->result.denials.size() == 2);
   CHECK(back->result.denials[1].count == 6);
+  REQUIRE(back->result.sockets.size() == 2);
+  CHECK(back->result.sockets[1].kind.protocol == 768);
+  CHECK(back->result.sockets[0].count == 3);
   CHECK(back->result.usage_cgroup);
   CHECK(back->result.network == m.result.network);
   CHECK(back->result.cpu_spent);
@@ -304,8 +308,15 @@ TEST_CASE("messages survive a round trip, and nothing else is decoded", "[spawn]
     lie[denials_at] = static_cast<char>(byte);
     CHECK_FALSE(decode(lie));
   }
+  lie = bytes;
+  for (int byte : {0xff, 0x41, 0x01}) {
+    lie[32 + 96 - 4] = static_cast<char>(byte);
+    CHECK_FALSE(decode(lie));
+  }
+  m.result.sockets.assign(500, {{1, 1, 1}, 1});
   m.result.denials.assign(5000, {1, 1, 1});
   auto capped = decode(encode(m));
   REQUIRE(capped);
   CHECK(capped->result.denials.size() == kMaxDenials);
+  CHECK(capped->result.sockets.size() == kMaxSocketKinds);
 }

@@ -196,13 +196,16 @@ KERNEL_TEST("refused system calls are counted in the receipt of a process box", 
   RealBox box(k, "process");
   Ended e = box.run(
       {"python3", "-c",
-       "import socket\nfor i in range(3):\n  try: socket.socket(40,1)\n  except PermissionError: print('refused')"});
+       "import socket\nfor a in (40,1,0),(40,1,0),(2,2,1):\n  try: socket.socket(*a)\n  except PermissionError: print('refused')"});
   KCHECK_SAYS(e.out == "refused\nrefused\nrefused\n", e.out + e.err);
   int64_t count = 0;
+  Json kinds;
   for (const json::Value& d : box.receipt["denials"].array())
     if (d["errno"].string() == "EPERM" && d["syscall"].string() == "socket")
-      count = std::max(count, d["count"].integer());
+      count = std::max(count, d["count"].integer()), kinds = d["sockets"];
   KCHECK_SAYS(count == 3, json::canonical(box.receipt["denials"]));
+  const std::string told = json::canonical(kinds);
+  KCHECK_SAYS(told == R"([{"count":1,"kind":"inet dgram icmp"},{"count":2,"kind":"vsock stream"}])", told);
 }
 
 KERNEL_TEST("a placeholder of a denied name is gone after a run, and known if the run is killed", "[tiers][run]") {

@@ -126,6 +126,12 @@ done
 is "getifaddrs" "$(sed -n 's/^getifaddrs //p' out)" "['192.0.2.100']"
 # Each kind of socket that was refused is counted; what ip and nft asked for besides is more.
 [[ $("$h5i" box inspect meddle --json 2>/dev/null | grep -o '"count":[0-9]*,"errno":"[A-Z]*","number":[0-9]*,"syscall":"socket"' | grep -o '[0-9]*' | head -n 1) -ge 12 ]] || fail "refused sockets are not counted"
+# So that the receipt says which: a refused socket has no destination, since none was named yet.
+"$h5i" box inspect meddle --json 2>/dev/null >inspected
+for kind in "inet dgram icmp" "inet raw icmp" "inet stream mptcp" "vsock stream" "netlink raw netfilter"; do
+  grep -q "\"count\":[0-9]*,\"kind\":\"$kind\"" inspected || { cat inspected; fail "the receipt does not count $kind"; }
+done
+"$h5i" box inspect meddle 2>&1 | grep -q "inet dgram icmp 1" || fail "inspect does not tell of icmp"
 is "interfaces" "$(sed -n 's/^interfaces //p' out)" 2
 "$h5i" box inspect meddle 2>&1 | grep -q "the rules were not what they were" || fail "control: that the rules were changed from outside is not told"
 [[ $failures -eq 0 ]] || cat out err

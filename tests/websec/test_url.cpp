@@ -374,6 +374,17 @@ TEST_CASE("a URL has a length, and reading one takes time that grows with it alo
   CHECK(parse_host(std::string(kMaxHost + 1, 'a'), true).error().code == H5I_E_TOO_LARGE);
   CHECK(parse_host(std::string(kMaxHost + 1, 'a'), false).error().code == H5I_E_TOO_LARGE);
   CHECK(parse_host(std::string(kMaxHost, 'a'), true));
+  // What is written is as long as what may be read: escapes, Punycode and compatibility forms make some longer.
+  std::string bytes(kMaxHost / 3, '\xff'), half(kMaxUrl / 2, '\xff'), ligatures;
+  while (ligatures.size() + 3 < kMaxHost) ligatures += "\xef\xb7\xba";  // eighteen letters in one
+  CHECK(Url::parse("foo://" + bytes + "/").error().code == H5I_E_TOO_LARGE);
+  CHECK(Url::parse("http://a.test/" + half).error().code == H5I_E_TOO_LARGE);
+  auto folded = parse_host(ligatures, true);
+  CHECK((!folded || folded->text.size() <= kMaxHost));
+  auto base = Url::parse("http://a.test/" + std::string(kMaxUrl / 2, 'a') + "/");
+  REQUIRE(base);
+  CHECK(Url::parse(std::string(kMaxUrl / 2, 'b'), &*base).error().code == H5I_E_TOO_LARGE);
+  CHECK(Url::parse("b", &*base));
   auto repeated = [](std::string_view unit, size_t total) {
     std::string s;
     while (s.size() + unit.size() <= total) s += unit;

@@ -103,12 +103,18 @@ bool ipv4_tail(std::string_view s, uint8_t* out) {
   return s.empty();
 }
 
+sdk::Status within_limit(std::string_view host) {
+  if (host.size() > kMaxHost) return sdk::failure(H5I_E_TOO_LARGE, "host: longer than " + std::to_string(kMaxHost) + " bytes");
+  return {};
+}
+
 sdk::Result<Host> parse_domain(std::string_view text) {
   std::string bytes = percent_decode(text);
-  if (bytes.size() > kMaxHost) return sdk::failure(H5I_E_TOO_LARGE, "host: longer than " + std::to_string(kMaxHost) + " bytes");
+  H5I_SDK_TRY(within_limit(bytes));
   auto ascii = domain_to_ascii(to_valid_utf8(bytes));
   if (!ascii) return invalid("not a domain by UTS 46");
   if (ascii->empty()) return invalid("empty");
+  H5I_SDK_TRY(within_limit(*ascii));  // what a host is written as can be longer than what was read, and is read again
   if (auto bad = std::find_if(ascii->begin(), ascii->end(), forbidden_in_domain); bad != ascii->end()) return invalid(code_point_text(*bad));
   if (ends_in_number(*ascii)) return parse_ipv4(*ascii);
   Host host;
@@ -118,11 +124,12 @@ sdk::Result<Host> parse_domain(std::string_view text) {
 }
 
 sdk::Result<Host> parse_opaque(std::string_view text) {
-  if (text.size() > kMaxHost) return sdk::failure(H5I_E_TOO_LARGE, "host: longer than " + std::to_string(kMaxHost) + " bytes");
+  H5I_SDK_TRY(within_limit(text));
   if (auto bad = std::find_if(text.begin(), text.end(), forbidden_in_host); bad != text.end()) return invalid(code_point_text(*bad));
   Host host;
   host.kind = text.empty() ? Host::Kind::EMPTY : Host::Kind::OPAQUE;
   host.text = percent_encode(text, EncodeSet::C0_CONTROL);
+  H5I_SDK_TRY(within_limit(host.text));
   return host;
 }
 

@@ -284,9 +284,12 @@ std::string Origin::text() const {
 }
 
 sdk::Result<Url> Url::parse(std::string_view input, const Url* base) {
-  if (input.size() > kMaxUrl) return sdk::failure(H5I_E_TOO_LARGE, "a URL longer than " + std::to_string(kMaxUrl) + " bytes");
+  auto too_long = [] { return sdk::failure(H5I_E_TOO_LARGE, "a URL longer than " + std::to_string(kMaxUrl) + " bytes"); };
+  if (input.size() > kMaxUrl) return too_long();
   UrlParser parser(base);
   H5I_SDK_TRY(parser.run(cleaned(input)));
+  // Escapes and a base make what is written longer than what was read; it is read again as it is written.
+  if (parser.url.text(true).size() > kMaxUrl) return too_long();
   return std::move(parser.url);
 }
 
