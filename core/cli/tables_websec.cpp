@@ -167,6 +167,7 @@ std::vector<Command> websec_table() {
                    {"--stop-on", "FACT", "uniform: stop when 30 answers in a row cannot be told apart"},
                    {"--matrix", "N,N", "these sends, under each identity of --as"},
                    {"--as", "IDENTITY,...", "as somebody of the session's identities; none is nobody"},
+                   {"--reuse", "", "a connection may serve more than one send; a peer that closes one without saying so loses the send that it gets then, and nothing is sent twice"},
                    {"--follow", "N", "follow at most N redirects (at most 20), each a send of its own"},
                    {"--lenient", "", "weaker: read an answer that is not what HTTP says"},
                    {"--insecure", "", "weaker: whoever answers is spoken to, whatever the certificate says"},

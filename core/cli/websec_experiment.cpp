@@ -55,6 +55,7 @@ Result<Json> plan_of_words(const Parsed& words) {
     }
   plan["lenient"] = words.has("--lenient");
   plan["insecure"] = words.has("--insecure");
+  plan["reuse"] = words.has("--reuse");
   if (words.has("--stop-on")) plan["stop_on"] = H5I_TRY(utf8_list({words.get("--stop-on")}, "--stop-on"));
   return plan;
 }

@@ -11,6 +11,7 @@ std::vector<Table> run_overhead(const Settings& s);
 std::vector<Table> create_scale(const Settings& s);
 std::vector<Table> log_append(const Settings& s);
 std::vector<Table> propose_scale(const Settings& s);
+std::vector<Table> websec_client(const Settings& s);
 std::vector<Table> supervised_rules(const Settings& s);
 std::vector<Table> supervised_whole(const Settings& s);
 std::vector<Table> socket_gate(const Settings& s);

@@ -125,7 +125,7 @@ for what in netfilter netlink-{4,6,15,16,21} packet raw icmp mptcp sctp vsock "i
 done
 is "getifaddrs" "$(sed -n 's/^getifaddrs //p' out)" "['192.0.2.100']"
 # Each kind of socket that was refused is counted; what ip and nft asked for besides is more.
-[[ $("$h5i" box inspect meddle --json 2>/dev/null | grep -o '"count":[0-9]*,"errno":"[A-Z]*","number":[0-9]*,"syscall":"socket"' | grep -o '[0-9]*' | head -n 1) -ge 12 ]] || fail "refused sockets are not counted"
+[[ $("$h5i" box inspect meddle --json 2>/dev/null | grep -o '"count":[0-9]*,"errno":"[A-Z]*","number":[0-9]*,"sockets":' | grep -o '[0-9]*' | head -n 1) -ge 12 ]] || fail "refused sockets are not counted"
 # So that the receipt says which: a refused socket has no destination, since none was named yet.
 "$h5i" box inspect meddle --json 2>/dev/null >inspected
 for kind in "inet dgram icmp" "inet raw icmp" "inet stream mptcp" "vsock stream" "netlink raw netfilter"; do

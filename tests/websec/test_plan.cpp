@@ -24,7 +24,7 @@ TEST_CASE("a plan reads back as itself, with inputs of any bytes") {
   for (int i = 0; i < 256; i++)
     if (i != '\n' && i != '\r') every += static_cast<char>(i);
   auto p = parse_plan(R"({"schema":"h5i.websec-plan/1","name":"n-1","request":{"url":"http://a.test/","method":"PUT","headers":["A: b"],"body":"x"},"edits":["query.id={{input}}","header.X=<{{input}}{{input}}>"],"as":["bob"],
-    "rate":"100/min","follow":3,"parallel":32,"timeout_s":5,"max_errors":7,"lenient":true,"insecure":false,"stop_on":["uniform"]})",
+    "rate":"100/min","follow":3,"parallel":32,"timeout_s":5,"max_errors":7,"lenient":true,"insecure":false,"reuse":true,"stop_on":["uniform"]})",
                       every + "\r\n\nlast");
   REQUIRE(p.ok());
   CHECK(p->inputs == std::vector<std::string>{every, "", "last"});

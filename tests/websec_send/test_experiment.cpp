@@ -48,6 +48,42 @@ std::map<std::string, int> seen(const Origin& origin) {
   return out;
 }
 
+// Answers `most` requests on each connection, then closes it without a word of warning.
+class Keeper : public Listener {
+ public:
+  explicit Keeper(int most) {
+    begin([&] {
+      for (int n = 0, r = 0;;) {
+        UniqueFd c(accept(fd_.get(), nullptr, nullptr));
+        std::ofstream(seen_.path() + "/connection" + std::to_string(n++)) << "x";
+        std::string came;
+        char piece[4096];
+        for (int answered = 0; answered < most;) {
+          ssize_t got = recv(c.get(), piece, sizeof piece, 0);
+          if (got <= 0) break;
+          came.append(piece, static_cast<size_t>(got));
+          for (size_t end; (end = came.find("\r\n\r\n")) != std::string::npos; answered++) {
+            std::ofstream(seen_.path() + "/request" + std::to_string(r++)) << came.substr(0, end + 4);
+            came.erase(0, end + 4);
+            const std::string said = ok();
+            (void)!::send(c.get(), said.data(), said.size(), MSG_NOSIGNAL);
+          }
+        }
+      }
+    });
+  }
+  std::string url(const std::string& path) const { return "http://127.0.0.1:" + port() + path; }
+  int connections() const { return count("connection"); }
+  std::map<std::string, int> requests() const {
+    std::map<std::string, int> out;
+    for (int i = 0; i < count("request"); i++) {
+      const std::string r = read_file(seen_.path() + "/request" + std::to_string(i));
+      out[r.substr(0, r.find("\r\n"))]++;
+    }
+    return out;
+  }
+};
+
 Ended slow(Program p) {
   p.timeout_s = 240;
   return run(p);
@@ -86,6 +122,42 @@ TEST_CASE("each input of a plan is sent once, in its place, and the plan is a li
     CHECK((e.out + user.run({"experiment", "s", "--resume", "e1"}).out).find("very-secret") == std::string::npos);
     CHECK(origin.requests().size() == 5);  // what is complete has nothing left
     CHECK(evidence::verify_chain(user.log("s")));
+  }
+}
+
+TEST_CASE("a connection serves more than one send only when that is asked for, and what is lost with it is not sent again") {
+  for (uid_t uid : people()) {
+    for (int most : {1000, 3}) {
+      CAPTURE(uid, most);
+      Keeper origin(most);
+      User user(uid);
+      user.open("s", {origin.url("")});
+      REQUIRE(user.run({"send", "s", origin.url("/x?id=0")}).status == 0);
+      const std::string n = number_of(user.records("s", "send")[0]), file = inputs(user, 12);
+      CHECK(user.run({"experiment", "s", n, "query.id={{input}}", "--inputs", file}).status == 0);
+      CHECK(origin.connections() == 13);  // the control
+      Ended e = user.run({"experiment", "s", n, "query.id={{input}}", "--inputs", file, "--reuse", "--json"});
+      Json doc = fits(e);
+      int reused = 0, lost = 0;
+      auto outcomes = user.records("s", "outcome");
+      REQUIRE(outcomes.size() == 25);
+      for (size_t i = 13; i < outcomes.size(); i++) {
+        reused += outcomes[i]["body"]["reused"].boolean();
+        lost += outcomes[i]["body"]["ended"].string() != "complete";
+      }
+      const int more = origin.connections() - 13;
+      if (most == 1000) CHECK((more == 1 && reused == 11 && lost == 0));
+      // A close that was seen in time cost nothing; one that was not is the end of that send.
+      else CHECK((more >= 4 && more + reused == 12 && lost <= 4));
+      CHECK(doc["complete"].integer() + lost == 12);
+      CHECK((e.status == 0) == (lost == 0));
+      int twice = 0, all = 0;
+      for (const auto& [line, times] : origin.requests()) twice += times > 2, all += times;
+      CHECK(twice == 0);  // once in each of the two
+      CHECK(all == 25 - lost);
+      CHECK(user.records("s", "send").size() == 25);
+      CHECK(evidence::verify_chain(user.log("s")));
+    }
   }
 }
 

@@ -461,7 +461,7 @@ sdk::Result<Answer> experiment_act(const sdk::Host& host, const json::Value& ses
       for (size_t n = plans.size() + 1; plan.name.empty() || plans.contains(plan.name); n++) plan.name = "e" + std::to_string(n);
     if (plans.contains(plan.name)) return sdk::failure(H5I_E_EXISTS, "the session has an experiment " + plan.name + " already: --resume " + plan.name + ", or another name");
   }
-  const json::Value sending = json::Object{{"cookies", false}, {"insecure", plan.insecure}};
+  const json::Value sending = json::Object{{"cookies", false}, {"insecure", plan.insecure}, {"reuse", plan.reuse}};
   auto tools = H5I_SDK_TRY(tools_of(host, session, sending));
   const Identities who = H5I_SDK_TRY(Identities::of(host, words));
   Experiment experiment(host, session, std::move(plan), *tools, who);

@@ -96,6 +96,8 @@ sdk::Status read_members(const json::Value& document, Plan& p) {
       p.lenient = H5I_SDK_TRY(yes(v, "lenient"));
     } else if (key == "insecure") {
       p.insecure = H5I_SDK_TRY(yes(v, "insecure"));
+    } else if (key == "reuse") {
+      p.reuse = H5I_SDK_TRY(yes(v, "reuse"));
     } else if (key == "stop_on") {
       for (const std::string& what : H5I_SDK_TRY(strings(v, "stop_on", 10))) {
         if (what != "uniform") return bad("stop_on knows uniform alone");
@@ -167,7 +169,7 @@ json::Value plan_document(const Plan& p) {
     for (const auto& v : values) out.push(json::Value(v));
     return out;
   };
-  json::Value out = json::Object{{"schema", "h5i.websec-plan/1"}, {"follow", p.follow}, {"parallel", p.parallel}, {"timeout_s", p.timeout_s}, {"edits", list(p.edits)}, {"as", list(p.as)}, {"lenient", p.lenient}, {"insecure", p.insecure}};
+  json::Value out = json::Object{{"schema", "h5i.websec-plan/1"}, {"follow", p.follow}, {"parallel", p.parallel}, {"timeout_s", p.timeout_s}, {"edits", list(p.edits)}, {"as", list(p.as)}, {"lenient", p.lenient}, {"insecure", p.insecure}, {"reuse", p.reuse}};
   if (!p.name.empty()) out["name"] = p.name;
   if (p.replay != 0) out["replay"] = p.replay;
   if (p.is_matrix()) out["matrix"] = list(p.matrix);

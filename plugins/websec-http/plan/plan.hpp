@@ -32,7 +32,7 @@ struct Plan {
   std::vector<std::string> inputs;         // bytes
   std::string rate;                        // "": none
   int64_t follow = 0, parallel = 1, timeout_s = 30, max_errors = 0;  // 0: errors do not stop it
-  bool lenient = false, insecure = false, stop_on_uniform = false;
+  bool lenient = false, insecure = false, reuse = false, stop_on_uniform = false;
 
   bool is_matrix() const { return !matrix.empty(); }
   // What is numbered from 1: inputs, or the cells of the matrix, row by row.

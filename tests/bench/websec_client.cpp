@@ -1,0 +1,230 @@
+// The web engine as a client, beside others, against one origin that counts: a request is what arrived there, a rate is what came between the
+// first and the last of them.
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "core/base/unique_fd.hpp"
+#include "core/evidence/log.hpp"
+#include "tests/bench/benches.hpp"
+
+namespace h5i::bench {
+namespace {
+
+constexpr size_t kBody = 1024;
+constexpr int kSends = 1000;  // what one experiment may send
+
+int64_t clock_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+// One thread that answers every request head with the same kilobyte; connections stay open until the client closes them. A thread and no
+// process: whoever measures waits for every process that a command left.
+class Origin {
+ public:
+  Origin() : poll_(epoll_create1(EPOLL_CLOEXEC)), end_(eventfd(0, EFD_CLOEXEC)) {
+    listener_.reset(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    sockaddr_in a{};
+    a.sin_family = AF_INET;
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof a;
+    if (bind(listener_.get(), reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 || listen(listener_.get(), 4096) != 0 ||
+        getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&a), &size) != 0 || !poll_ || !end_)
+      give_up("an origin on loopback");
+    port_ = ntohs(a.sin_port);
+    watch(listener_.get());
+    watch(end_.get());
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~Origin() {
+    eventfd_write(end_.get(), 1);
+    thread_.join();
+  }
+  Origin(const Origin&) = delete;
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  void forget() { requests_ = connections_ = first_ns_ = last_ns_ = 0; }
+  int64_t requests() const { return requests_; }
+  int64_t connections() const { return connections_; }
+  // Requests a second, of what arrived since forget().
+  double rate() const {
+    int64_t n = requests_;
+    return n < 2 ? 0 : static_cast<double>(n - 1) * 1e9 / static_cast<double>(std::max<int64_t>(1, last_ns_ - first_ns_));
+  }
+
+ private:
+  void watch(int fd) {
+    epoll_event e{EPOLLIN, {.fd = fd}};
+    epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &e);
+  }
+
+  void accept_all() {
+    for (int c, one = 1; (c = accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
+      setsockopt(c, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+      watch(c);
+      open_[c] = {UniqueFd(c), ""};
+      connections_++;
+    }
+  }
+
+  // False: the client is gone.
+  bool answer(int fd, std::string& head) {
+    char buffer[16384];
+    ssize_t got = read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EAGAIN) return true;
+    if (got <= 0) return false;
+    head.append(buffer, static_cast<size_t>(got));
+    for (size_t end; (end = head.find("\r\n\r\n")) != std::string::npos;) {
+      int64_t now = clock_ns();
+      if (requests_++ == 0) first_ns_ = now;
+      last_ns_ = now;
+      head.erase(0, end + 4);
+      if (send(fd, answer_.data(), answer_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(answer_.size())) return false;
+    }
+    return true;
+  }
+
+  void serve() {
+    epoll_event events[256];
+    for (;;) {
+      int n = epoll_wait(poll_.get(), events, 256, -1);
+      for (int i = 0; i < n; i++) {
+        int fd = events[i].data.fd;
+        if (fd == end_.get()) return;
+        if (fd == listener_.get()) accept_all();
+        else if (auto at = open_.find(fd); at != open_.end() && !answer(fd, at->second.second)) open_.erase(at);
+      }
+    }
+  }
+
+  const std::string answer_ = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: " + std::to_string(kBody) + "\r\n\r\n" + std::string(kBody, 'x');
+  UniqueFd poll_, end_, listener_;
+  std::map<int, std::pair<UniqueFd, std::string>> open_;  // and what came of its next head
+  std::atomic<int64_t> requests_ = 0, connections_ = 0, first_ns_ = 0, last_ns_ = 0;
+  uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+struct Client {
+  std::string name;
+  std::vector<std::string> argv;
+};
+
+// Microseconds that recording costs a request: the lines of a session's sends, appended once more to another log.
+double recording_us(const std::string& from, const std::string& to) {
+  std::vector<evidence::Record> lines;
+  auto read = evidence::read_log(from, [&](uint64_t, const json::Value& r) {
+    const std::string& kind = r["kind"].string();
+    if (kind != "send" && kind != "outcome") return true;
+    evidence::Record line;
+    line.kind = kind;
+    line.boundary = evidence::Boundary::NET;
+    line.body = r["body"];
+    lines.push_back(std::move(line));
+    return true;
+  });
+  auto log = evidence::Log::open(to);
+  if (!read || !log || lines.size() < 4) give_up("the lines of " + from);
+  double begin = now_us();
+  for (const evidence::Record& line : lines)
+    if (!log->append(line)) give_up("append");
+  return (now_us() - begin) * 2 / static_cast<double>(lines.size());
+}
+
+}  // namespace
+
+std::vector<Table> websec_client(const Settings& s) {
+  const int sends = std::min(kSends, std::max(20, s.scale)), rounds = s.rounds < 10 ? 1 : 7;
+  const std::string dir = s.scratch + "/websec", words = dir + "/words", urls = dir + "/urls", h5i = s.prefix + "/bin/h5i";
+  run_once({{"/bin/mkdir", "-p", dir}, ""});
+  Origin origin;
+  {
+    std::ofstream list(words), config(urls);
+    for (int i = 0; i < sends; i++) {
+      list << "w" << i << "\n";
+      config << "url = \"" << origin.url() << "/w" << i << "\"\noutput = /dev/null\n";
+    }
+  }
+  std::vector<Client> peers;
+  std::vector<std::string> absent;
+  auto peer = [&](const char* program, const std::string& name, std::vector<std::string> argv) {
+    std::string path = find_program(program);
+    if (path.empty()) return absent.push_back(name);
+    argv.insert(argv.begin(), path);
+    peers.push_back({name, std::move(argv)});
+  };
+  peer("curl", "curl, one connection", {"-s", "-K", urls});
+  peer("wrk", "wrk, one connection, no list", {"-t1", "-c1", "-d1s", origin.url() + "/w"});
+  peer("wrk", "wrk, 32 connections, no list", {"-t1", "-c32", "-d1s", origin.url() + "/w"});
+  peer("ffuf", "ffuf, 40", {"-w", words, "-u", origin.url() + "/FUZZ", "-t", "40", "-s", "-mc", "404"});
+  peer("gobuster", "gobuster, 40", {"fuzz", "-w", words, "-u", origin.url() + "/FUZZ", "-t", "40", "-q", "-b", "200"});
+
+  std::map<std::string, Series> rates, whole;  // a second; microseconds
+  std::map<std::string, double> connections;
+  Series recording;
+  auto measured = [&](const std::string& name, const std::vector<std::string>& argv, int round, int64_t least) {
+    origin.forget();
+    double us = run_timed({argv, dir});
+    if (origin.requests() < least) give_up(name + ": " + std::to_string(origin.requests()) + " requests arrived");
+    if (round == 0 && rounds > 1) return;
+    rates[name].us.push_back(origin.rate());
+    whole[name].us.push_back(us);
+    connections[name] = static_cast<double>(origin.connections());
+  };
+  struct Ours {
+    std::string name, parallel;
+    bool reuse;
+  };
+  const std::vector<Ours> ours = {{"h5i, one at a time", "1", false}, {"h5i, 32 at a time", "32", false}, {"h5i, one connection", "1", true}, {"h5i, 32 connections", "32", true}};
+  for (int round = 0; round <= (rounds > 1 ? rounds : 0); round++) {
+    for (const Client& c : peers) measured(c.name, c.argv, round, 2);
+    for (const auto& [name, parallel, reuse] : ours) {
+      std::string session = "b" + std::to_string(round) + "x" + parallel + (reuse ? "r" : "");
+      run_once({{h5i, "websec", "open", session, "--scope", origin.url()}, dir});
+      Json first;
+      if (auto sent = json::parse(output_of({{h5i, "websec", "send", session, origin.url() + "/first", "--json"}, dir}))) first = std::move(*sent);
+      std::string number = std::to_string(first["rows"].array().empty() ? -1 : first["rows"].array()[0]["number"].integer(-1));
+      std::vector<std::string> argv = {h5i, "websec", "experiment", session, number, "path=/{{input}}", "--inputs", words, "--parallel", parallel, "--json"};
+      if (reuse) argv.push_back("--reuse");
+      measured(name, argv, round, sends);
+      std::string kept = std::string(getenv("HOME")) + "/.local/state/h5i/websec/" + session;
+      if (parallel == "1" && reuse) recording.us.push_back(recording_us(kept + "/log.jsonl", dir + "/again" + std::to_string(round) + ".jsonl"));
+      run_once({{h5i, "websec", "close", session}, dir});
+      run_once({{"/bin/rm", "-rf", kept}, ""});
+    }
+  }
+
+  Table t;
+  t.name = "websec_client";
+  t.caption = std::to_string(sends) + " requests of a list to one origin on this machine, which answers with a kilobyte from one thread; " + std::to_string(rounds) +
+              " rounds in turn; a rate is what came between the first and the last request at the origin. h5i writes two lines a request into its log, without a flush.";
+  t.head = {"client", "requests/s, p50", "lowest", "connections", "whole command, p50"};
+  std::vector<std::string> order;
+  for (const Client& c : peers) order.push_back(c.name);
+  for (const Ours& o : ours) order.push_back(o.name);
+  for (const std::string& name : order)
+    t.rows.push_back({name, number(rates[name].at(0.5), 0), number(rates[name].at(0), 0), number(connections[name], 0), milliseconds(whole[name].at(0.5)) + " ms"});
+  for (const std::string& name : absent) t.rows.push_back({name, "not installed here", "", "", ""});
+  auto verdict = [&](const std::string& what, double bar, double here, bool most = false) {
+    t.verdicts.push_back("bar: " + what + "; here " + number(here, bar < 100 ? 2 : 0) + ": " + ((most ? here <= bar : here >= bar) ? "held" : "missed"));
+  };
+  const double one = rates[ours[2].name].at(0.5), many = rates[ours[3].name].at(0.5), ffuf = rates["ffuf, 40"].at(0.5);
+  verdict("at least 8000 requests a second on one connection", 8000, one);
+  verdict("at least 15000 requests a second on 32 connections", 15000, many);
+  if (ffuf > 0) verdict("at least 0.6 of ffuf at 40", 0.6, many / ffuf);
+  verdict("recording takes at most 15 microseconds a request", 15, recording.at(0.5), true);
+  run_once({{"/bin/rm", "-rf", dir}, ""});
+  return {t};
+}
+
+}  // namespace h5i::bench
