@@ -1,5 +1,5 @@
 // As a document's script: what it may send, what it must ask first, and what it may read.
-#include "tests/websec_send/site.hpp"
+#include "tests/websec_send/trace.hpp"
 
 using namespace h5i;
 using namespace h5i::test;
@@ -53,6 +53,19 @@ TEST_CASE("what needs a preflight is asked first, in a line of its own, and is n
     if (allows) CHECK(sends[1]["body"]["parent"].integer() == sends[0]["seq"].integer());
     else CHECK(user.records("s", "refused")[0]["body"]["why"].string() == "cors-preflight");
   }
+}
+
+TEST_CASE("of a preflight too, and of what it lets through, the line comes before the connection and the bytes") {
+  if (no_tracer()) return;
+  Origin origin([](const std::string&) { return with("Access-Control-Allow-Origin: https://page.test\r\nAccess-Control-Allow-Methods: PUT\r\n"); });
+  User user(0);
+  user.open("s", {origin.url("")});
+  auto calls = traced(user.h5i({"send", "s", origin.url("/a"), "--document", "https://page.test/", "--method", "PUT", "--data", "b"}), user.home() + "/trace");
+  auto requests = origin.requests();
+  REQUIRE(requests.size() == 2);
+  CHECK(requests[0].starts_with("OPTIONS "));
+  const std::string put = requests[1].substr(0, requests[1].find("\r\n\r\n") + 4);
+  check_order(calls, {{requests[0], origin.port()}, {put, origin.port()}});
 }
 
 TEST_CASE("a script's cookies go to another origin only when it asks and SameSite lets them, and to its own always") {

@@ -196,10 +196,7 @@ TEST_CASE("what was recorded for HTTP/2 is never said in another protocol") {
 }
 
 TEST_CASE("over HTTP/2 too the line comes before the first byte") {
-  if (geteuid() != 0 || access("/usr/bin/strace", X_OK) != 0) {
-    printf("SKIP: websec-strace: no strace here, or not root's\n");
-    return;
-  }
+  if (no_tracer()) return;
   H2Origin origin(nullptr);
   User user(0);
   user.open("s", {origin.url("")});

@@ -9,11 +9,7 @@ using namespace h5i;
 using namespace h5i::test;
 
 TEST_CASE("every connection and every write to a socket comes after the line of the log that names it") {
-  // An engine is not dumpable: only root's tracer sees what it writes.
-  if (geteuid() != 0 || access("/usr/bin/strace", X_OK) != 0) {
-    printf("SKIP: websec-strace: no strace here, or not root's\n");
-    return;
-  }
+  if (no_tracer()) return;
   Origin origin([](const std::string& request) { return request.starts_with("GET /3") ? ok() : moved(302, request.starts_with("GET /1") ? "/2" : "/3"); });
   User user(0);
   user.open("s", {origin.url("")});

@@ -172,10 +172,7 @@ TEST_CASE("whoever dies while frames go on, each frame that the peer saw has its
 }
 
 TEST_CASE("over a WebSocket too no frame leaves before its line") {
-  if (geteuid() != 0 || access("/usr/bin/strace", X_OK) != 0) {
-    printf("SKIP: websec-strace: no strace here, or not root's\n");
-    return;
-  }
+  if (no_tracer()) return;
   Echo echo;
   User user(0);
   user.open("s", {"http://127.0.0.1:" + echo.port()});

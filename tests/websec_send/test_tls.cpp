@@ -130,10 +130,7 @@ TEST_CASE("a peer that speaks no TLS, or breaks off, or says nothing, is an outc
 }
 
 TEST_CASE("over TLS too, the line of the log comes before the connection and before the first byte of the handshake") {
-  if (geteuid() != 0 || access("/usr/bin/strace", X_OK) != 0) {
-    printf("SKIP: websec-strace: no strace here, or not root's\n");
-    return;
-  }
+  if (no_tracer()) return;
   User user(0);
   Authority ca(user);
   TlsOrigin origin(certificate("127.0.0.1", "IP:127.0.0.1", &ca.root), [](const std::string& r) { return r.starts_with("GET /1") ? moved(302, "/2") : ok(); });

@@ -78,6 +78,18 @@ TEST_CASE("through a proxy the target gets the same bytes, in TLS or without, an
   CHECK(secure.requests().size() == 1);
 }
 
+TEST_CASE("of a CONNECT too, and of what goes through its tunnel, the line comes before the connection and the bytes") {
+  if (no_tracer()) return;
+  Proxy proxy;
+  Origin origin([](const std::string&) { return ok(); });
+  User user(0);
+  user.open("s", {origin.url(""), proxy.url()});
+  auto calls = traced(user.h5i({"send", "s", origin.url("/a"), "--proxy", proxy.url()}), user.home() + "/trace");
+  REQUIRE((origin.requests().size() == 1 && proxy.asked().size() == 1));
+  check_order(calls, {{proxy.asked()[0], proxy.port()}, {origin.requests()[0], ""}});
+  CHECK(first(calls, "connect(", "htons(" + origin.port() + ")") == calls.size());  // that one is the proxy's
+}
+
 TEST_CASE("a proxy that no rule names, and one that refuses, reach no target") {
   Proxy proxy, refuses("HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic realm=x\r\nContent-Length: 0\r\n\r\n"), early("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n");
   Origin plain([](const std::string&) { return ok(); });
