@@ -199,6 +199,16 @@ TEST_CASE("each kind of send is an entry that the schema takes, and its time is 
   }
   CHECK(har_errors(parsed(document(ExportFormat::HAR, all, kMasked))).empty());
   CHECK(har_errors(parsed(document(ExportFormat::HAR, {}, kMasked))).empty());
+  Scratch files;
+  const std::string file = files.path() + "/all.har", wrong = files.path() + "/wrong.har";
+  std::ofstream(file) << document(ExportFormat::HAR, all, kMasked);
+  if (std::string said = har_validator_says(file); !said.empty()) {
+    CHECK(said == "valid");
+    Json broken = parsed(document(ExportFormat::HAR, {rows[0].e}, kMasked));
+    broken["log"]["entries"].make_array()[0]["response"]["status"] = "200";
+    std::ofstream(wrong) << json::canonical(broken);
+    CHECK(har_validator_says(wrong).find("should be integer") != std::string::npos);
+  }
   const Json tls = parsed(har_entry(rows[14].e, kMasked));
   CHECK(json::canonical(tls["timings"]) == R"({"blocked":-1,"connect":0.7,"dns":-1,"receive":0.001,"send":0.001,"ssl":0.6,"wait":0.099})");
   // The control: what the rules are for is seen by them.

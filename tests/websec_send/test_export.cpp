@@ -113,6 +113,7 @@ TEST_CASE("a session is a document in each format, with what was sent and nothin
       }
       Json har = json_of(read_file(user.home() + "/" + s + ".har"));
       for (const std::string& error : har_errors(har)) FAIL_CHECK(error);
+      if (std::string said = har_validator_says(user.home() + "/" + s + ".har"); !said.empty()) CHECK(said == "valid");
       std::map<std::string, Json> by_path;
       for (const Json& e : har["log"]["entries"].array()) by_path[e["request"]["url"].string().substr(e["request"]["url"].string().find('/', 8))] = e;
       CHECK(by_path["/nobody-saw"]["response"]["_error"].string() == "unknown-outcome");
