@@ -15,7 +15,7 @@ using namespace h5i::bench;
 namespace {
 
 constexpr const char* kUsage =
-    "h5i-bench [run_overhead|create_scale|log_append|propose_scale|websec_client|supervised_rules|supervised_whole|socket_gate|uplink_throughput ...] [options]\n"
+    "h5i-bench [run_overhead|create_scale|log_append|propose_scale|websec_client|websec_rate|supervised_rules|supervised_whole|socket_gate|uplink_throughput ...] [options]\n"
     "  --prefix DIR   the h5i to measure (default: the one built with this program)\n"
     "  --scratch DIR  where repositories are made (default: beside this program)\n"
     "  --rounds N     rounds of short commands (default 200)\n"
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
   const std::vector<std::pair<std::string, std::function<std::vector<Table>(const Settings&)>>> all = {
       {"run_overhead", run_overhead}, {"create_scale", create_scale}, {"log_append", log_append}, {"propose_scale", propose_scale},
 #ifdef H5I_BENCH_WEBSEC
-      {"websec_client", websec_client},
+      {"websec_client", websec_client}, {"websec_rate", websec_rate},
 #endif
 #ifdef H5I_BENCH_SUPERVISED
       {"supervised_rules", supervised_rules}, {"supervised_whole", supervised_whole}, {"socket_gate", socket_gate}, {"uplink_throughput", uplink_throughput},

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <thread>
 
 #include "core/base/unique_fd.hpp"
@@ -53,13 +54,22 @@ class Origin {
   }
   Origin(const Origin&) = delete;
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
-  void forget() { requests_ = connections_ = first_ns_ = last_ns_ = 0; }
-  int64_t requests() const { return requests_; }
+  void forget() {
+    std::lock_guard lock(one_);
+    at_.clear();
+    connections_ = 0;
+  }
+  int64_t requests() const { return static_cast<int64_t>(arrivals().size()); }
+  // When each came, nanoseconds, in order.
+  std::vector<int64_t> arrivals() const {
+    std::lock_guard lock(one_);
+    return at_;
+  }
   int64_t connections() const { return connections_; }
   // Requests a second, of what arrived since forget().
   double rate() const {
-    int64_t n = requests_;
-    return n < 2 ? 0 : static_cast<double>(n - 1) * 1e9 / static_cast<double>(std::max<int64_t>(1, last_ns_ - first_ns_));
+    const std::vector<int64_t> at = arrivals();
+    return at.size() < 2 ? 0 : static_cast<double>(at.size() - 1) * 1e9 / static_cast<double>(std::max<int64_t>(1, at.back() - at.front()));
   }
 
  private:
@@ -85,9 +95,10 @@ class Origin {
     if (got <= 0) return false;
     head.append(buffer, static_cast<size_t>(got));
     for (size_t end; (end = head.find("\r\n\r\n")) != std::string::npos;) {
-      int64_t now = clock_ns();
-      if (requests_++ == 0) first_ns_ = now;
-      last_ns_ = now;
+      {
+        std::lock_guard lock(one_);
+        at_.push_back(clock_ns());
+      }
       head.erase(0, end + 4);
       if (send(fd, answer_.data(), answer_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(answer_.size())) return false;
     }
@@ -110,7 +121,9 @@ class Origin {
   const std::string answer_ = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: " + std::to_string(kBody) + "\r\n\r\n" + std::string(kBody, 'x');
   UniqueFd poll_, end_, listener_;
   std::map<int, std::pair<UniqueFd, std::string>> open_;  // and what came of its next head
-  std::atomic<int64_t> requests_ = 0, connections_ = 0, first_ns_ = 0, last_ns_ = 0;
+  std::atomic<int64_t> connections_ = 0;
+  mutable std::mutex one_;
+  std::vector<int64_t> at_;
   uint16_t port_ = 0;
   std::thread thread_;
 };
@@ -141,20 +154,76 @@ double recording_us(const std::string& from, const std::string& to) {
   return (now_us() - begin) * 2 / static_cast<double>(lines.size());
 }
 
+// A session with one send, whose number it returns.
+std::string begun(const std::string& h5i, const std::string& session, const Origin& origin, const std::string& dir) {
+  run_once({{h5i, "websec", "open", session, "--scope", origin.url()}, dir});
+  auto sent = json::parse(output_of({{h5i, "websec", "send", session, origin.url() + "/first", "--json"}, dir}));
+  if (!sent || (*sent)["rows"].array().empty()) give_up("a first send of " + session);
+  return std::to_string((*sent)["rows"].array()[0]["number"].integer(-1));
+}
+
+std::string folder_of(const std::string& session) { return std::string(getenv("HOME")) + "/.local/state/h5i/websec/" + session; }
+
+void ended(const std::string& h5i, const std::string& session, const std::string& dir) {
+  run_once({{h5i, "websec", "close", session}, dir});
+  run_once({{"/bin/rm", "-rf", folder_of(session)}, ""});
+}
+
+// One input a line; a line of curl's configuration for each besides.
+void write_list(const std::string& words, const std::string& urls, const Origin& origin, int count) {
+  std::ofstream list(words), config(urls);
+  for (int i = 0; i < count; i++) {
+    list << "w" << i << "\n";
+    config << "url = \"" << origin.url() << "/w" << i << "\"\noutput = /dev/null\n";
+  }
+}
+
 }  // namespace
+
+// A ceiling, seen where the requests arrive: the most that came in any one window, and the mean.
+std::vector<Table> websec_rate(const Settings& s) {
+  const std::string dir = s.scratch + "/websec-rate", words = dir + "/words", h5i = s.prefix + "/bin/h5i";
+  run_once({{"/bin/mkdir", "-p", dir}, ""});
+  Origin origin;
+  Table t;
+  t.name = "websec_rate";
+  t.caption = "Requests of `websec experiment --rate --parallel 8 --reuse` as they arrive at the origin: on the way there a request may be late or early by a turn of the scheduler; where it is "
+              "decided the ceiling is exact, which the tests show with a clock of their own.";
+  t.head = {"--rate", "requests", "most in a window", "ceiling", "mean of the ceiling"};
+  struct Ceiling {
+    const char* rate;
+    int count;
+    double a_window, window_s;
+  };
+  const bool small = s.rounds < 10;
+  for (const Ceiling& c : {Ceiling{"20/s", small ? 25 : 100, 20, 1}, Ceiling{"100/min", small ? 3 : 150, 100, 60}, Ceiling{"1000/s", small ? 50 : 1000, 1000, 1}}) {
+    const std::string session = "r" + std::to_string(c.count);
+    write_list(words, dir + "/urls", origin, c.count);
+    const std::string number = begun(h5i, session, origin, dir);
+    origin.forget();
+    run_once({{h5i, "websec", "experiment", session, number, "path=/{{input}}", "--inputs", words, "--rate", c.rate, "--parallel", "8", "--reuse"}, dir});
+    ended(h5i, session, dir);
+    const std::vector<int64_t> at = origin.arrivals();
+    size_t most = 0;
+    for (size_t i = 0, j = 0; j < at.size(); j++) {
+      while (static_cast<double>(at[j] - at[i]) >= c.window_s * 1e9) i++;
+      most = std::max(most, j - i + 1);
+    }
+    const double mean = origin.rate() * c.window_s / c.a_window;
+    t.rows.push_back({c.rate, std::to_string(at.size()), std::to_string(most), h5i::bench::number(c.a_window, 0), h5i::bench::number(mean * 100, 1) + " %"});
+    t.verdicts.push_back(std::string("bar: ") + c.rate + ", mean at least 97 % of the ceiling and none above it; here " + h5i::bench::number(mean * 100, 1) + " %, " + std::to_string(most) +
+                         " in a window: " + (mean >= 0.97 && mean <= 1.0 + 2.0 / c.count && static_cast<double>(most) <= c.a_window ? "held" : "missed"));
+  }
+  run_once({{"/bin/rm", "-rf", dir}, ""});
+  return {t};
+}
 
 std::vector<Table> websec_client(const Settings& s) {
   const int sends = std::min(kSends, std::max(20, s.scale)), rounds = s.rounds < 10 ? 1 : 7;
   const std::string dir = s.scratch + "/websec", words = dir + "/words", urls = dir + "/urls", h5i = s.prefix + "/bin/h5i";
   run_once({{"/bin/mkdir", "-p", dir}, ""});
   Origin origin;
-  {
-    std::ofstream list(words), config(urls);
-    for (int i = 0; i < sends; i++) {
-      list << "w" << i << "\n";
-      config << "url = \"" << origin.url() << "/w" << i << "\"\noutput = /dev/null\n";
-    }
-  }
+  write_list(words, urls, origin, sends);
   std::vector<Client> peers;
   std::vector<std::string> absent;
   auto peer = [&](const char* program, const std::string& name, std::vector<std::string> argv) {
@@ -190,17 +259,12 @@ std::vector<Table> websec_client(const Settings& s) {
     for (const Client& c : peers) measured(c.name, c.argv, round, 2);
     for (const auto& [name, parallel, reuse] : ours) {
       std::string session = "b" + std::to_string(round) + "x" + parallel + (reuse ? "r" : "");
-      run_once({{h5i, "websec", "open", session, "--scope", origin.url()}, dir});
-      Json first;
-      if (auto sent = json::parse(output_of({{h5i, "websec", "send", session, origin.url() + "/first", "--json"}, dir}))) first = std::move(*sent);
-      std::string number = std::to_string(first["rows"].array().empty() ? -1 : first["rows"].array()[0]["number"].integer(-1));
+      const std::string number = begun(h5i, session, origin, dir);
       std::vector<std::string> argv = {h5i, "websec", "experiment", session, number, "path=/{{input}}", "--inputs", words, "--parallel", parallel, "--json"};
       if (reuse) argv.push_back("--reuse");
       measured(name, argv, round, sends);
-      std::string kept = std::string(getenv("HOME")) + "/.local/state/h5i/websec/" + session;
-      if (parallel == "1" && reuse) recording.us.push_back(recording_us(kept + "/log.jsonl", dir + "/again" + std::to_string(round) + ".jsonl"));
-      run_once({{h5i, "websec", "close", session}, dir});
-      run_once({{"/bin/rm", "-rf", kept}, ""});
+      if (parallel == "1" && reuse) recording.us.push_back(recording_us(folder_of(session) + "/log.jsonl", dir + "/again" + std::to_string(round) + ".jsonl"));
+      ended(h5i, session, dir);
     }
   }
 
