@@ -124,6 +124,7 @@ TEST_CASE("sniffing, framing, referrers, versions") {
   CHECK(replaced("Content-Security-Policy", loose + "X-Frame-Options: ALLOW-FROM x\r\n") == "framing-allowed@X-Fr(ALLOW-FROM x)");
   CHECK(replaced("Content-Security-Policy", loose + "X-Frame-Options: sameorigin\r\n") == "");
   CHECK(with("Location: /a\r\nlocation: /b\r\nLocation: /c\r\nVary: a\r\nVary: b\r\n") == "header-repeated@loca(location)");
+  CHECK(with("Alt-Svc: h3=\":443\"; ma=86400\r\n") == "alt-svc@Alt-(h3=\":443\"; ma=86400)");
   CHECK(with("Referrer-Policy: no-referrer, Unsafe-URL\r\n") == "referrer-unsafe@Refe()");
   CHECK(with("Server: Apache/2.4.1\r\nX-Powered-By: PHP/7\r\nVia: 1.1 squid/3\r\n") == "leak-version@Serv(Apache/2.4.1) leak-version@X-Po(PHP/7) leak-version@Via:(1.1 squid/3)");
 }

@@ -295,6 +295,33 @@ TEST_CASE("a chain of redirects is a line for each hop with its own answer, and 
   CHECK(user.records("t", "send").size() == 3);
 }
 
+TEST_CASE("an answer that leads to a name that is none, or offers another way, is kept, and what it leads to is a line of its own") {
+  const std::string nobody = "http://nobody.invalid:8099";
+  Origin origin([&](const std::string& r) {
+    return r.starts_with("GET /moved") ? moved(302, nobody + "/x") : "HTTP/1.1 200 OK\r\nAlt-Svc: h3=\":443\"\r\nContent-Length: 2\r\n\r\nok";
+  });
+  User user(people().back());
+  user.open("s", {origin.url(""), nobody});
+  CHECK(user.run({"send", "s", origin.url("/moved"), "--follow", "2"}).status == 2);
+  auto outcomes = user.records("s", "outcome"), refused = user.records("s", "refused");
+  REQUIRE((outcomes.size() == 1 && refused.size() == 1));
+  CHECK(outcomes[0]["body"]["status"].integer() == 302);
+  CHECK(refused[0]["body"]["why"].string() == "dns-failed");
+  CHECK(refused[0]["body"]["parent"].integer() == user.records("s", "send")[0]["seq"].integer());
+  CHECK(user.run({"send", "s", origin.url("/alt")}).status == 0);
+  CHECK(json::canonical(user.records("s", "outcome")[1]["body"]["passive"]).find("\"alt-svc\"") != std::string::npos);
+  CHECK(origin.connections() == 2);  // and nobody asked for the other way
+}
+
+TEST_CASE("lines that somebody wrote twice, in any case, and a Host of their own arrive as they are, in their order") {
+  Origin origin([](const std::string&) { return ok(); });
+  User user(people().back());
+  user.open("s", {origin.url("")});
+  CHECK(user.run({"send", "s", origin.url("/a"), "-H", "X-b: 1", "-H", "hOST: other.test:80", "-H", "x-B: 2", "-H", "TE: trailers", "-H", "te: gzip", "-H", "X-b: 1"}).status == 0);
+  REQUIRE(origin.requests().size() == 1);
+  CHECK(origin.requests()[0] == "GET /a HTTP/1.1\r\nX-b: 1\r\nhOST: other.test:80\r\nx-B: 2\r\nTE: trailers\r\nte: gzip\r\nX-b: 1\r\n\r\n");
+}
+
 TEST_CASE("what says who asks goes to no other origin, and the line names what was dropped") {
   for (uid_t uid : people())
     for (int status : {301, 302, 303, 307, 308}) {

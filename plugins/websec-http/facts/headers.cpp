@@ -214,6 +214,7 @@ class Headers {
     auto options = answer_.first("x-frame-options");
     bool framed = options && (same(options->value, "deny") || same(options->value, "sameorigin"));
     if (page_ && !frames_ && !framed) options ? says(Id::FRAMING_ALLOWED, *options, options->value) : lacks(Id::FRAMING_ALLOWED);
+    each_of(answer_, "alt-svc", [&](FieldView f) { says(Id::ALT_SVC, f, f.value); });
     each_of(answer_, "referrer-policy", [&](FieldView f) {
       syntax::each_element(f.value, [&](std::string_view e) {
         if (same(e, "unsafe-url")) says(Id::REFERRER_UNSAFE, f);
