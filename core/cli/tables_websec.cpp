@@ -17,6 +17,7 @@ std::vector<Command> websec_table() {
                    {"--deny", "RULE", "what may not, although a rule of the scope names it", true},
                    {"--for", "TIME", "how long it lasts: 30m, 8h (when nothing is given), 168h"},
                    {"--ca", "FILE", "certificates (PEM) that TLS trusts beside the system's"},
+                   {"--in", "BOX", "the engine's wire is in this box, under its rules; of tier process or supervised"},
                    {"--capture", "", "keep whole messages, readable by this user alone"}},
        .min_args = 1,
        .max_args = 1},

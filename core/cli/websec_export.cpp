@@ -71,6 +71,7 @@ int websec_export(Context& ctx, const Parsed& words) {
                           {"sends", written->last["sends"]},
                           {"left_out", written->last["left_out"]},
                           {"until", written->last["until"]},
+                          {"placement", written->last["placement"]},
                           {"with_credentials", words.has("--with-credentials")}});
   const int64_t left_out = written->last["left_out"].integer();
   if (left_out > 0) ctx.note(std::to_string(left_out) + (left_out == 1 ? " refusal was" : " refusals were") + " not sent and left out");

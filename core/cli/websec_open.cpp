@@ -1,7 +1,9 @@
 #include "core/base/text.hpp"
+#include "core/cli/caller.hpp"
 #include "core/cli/websec_verbs.hpp"
 #include "core/os/fs.hpp"
 #include "core/policy/quantity.hpp"
+#include "core/session/placement.hpp"
 
 namespace h5i::cli {
 namespace {
@@ -41,6 +43,10 @@ Result<std::pair<session::WebSession, Json>> open(const Parsed& words) {
   auto answer = H5I_TRY(session::act_alone(engine, read));
   wanted.scope = answer.document["scope"];
   wanted.options = json::Object{{"capture", words.has("--capture")}, {"suffix_list", answer.document["suffix_list"]}};
+  if (words.has("--in")) {
+    const std::string here = H5I_TRY(current_directory());
+    wanted.box = H5I_TRY(session::find_box(words.get("--in"), here, dirs));
+  }
   if (words.has("--ca")) wanted.options["ca_pem"] = H5I_TRY(authorities(words.get("--ca")));
   auto session = H5I_TRY(session::open_web_session(dirs, engine, wanted));
   return std::make_pair(std::move(session), answer.document["lines"]);
@@ -52,9 +58,9 @@ int websec_open(Context& ctx, const Parsed& words) {
   auto opened = open(words);
   if (!opened) return refuse_web(ctx, opened.error());
   const session::WebSession& s = opened->first;
-  ctx.result(json::Object{{"schema", "h5i.websec-open/1"}, {"session", s.name}, {"id", s.manifest["id"]}, {"scope", s.manifest["scope"]}, {"expires", s.manifest["expires"]}, {"capture", words.has("--capture")}, {"path", s.dir}, {"placement", "not contained"}});
+  ctx.result(json::Object{{"schema", "h5i.websec-open/1"}, {"session", s.name}, {"id", s.manifest["id"]}, {"scope", s.manifest["scope"]}, {"expires", s.manifest["expires"]}, {"capture", words.has("--capture")}, {"path", s.dir}, {"placement", session::placement_text(s.manifest)}});
   if (ctx.json) return 0;
-  ctx.line("session " + s.name + ", until " + s.manifest["expires"].string() + ", not contained");
+  ctx.line("session " + s.name + ", until " + s.manifest["expires"].string() + ", " + session::placement_text(s.manifest));
   for (const Json& line : opened->second.array()) ctx.line("  " + line.string());
   ctx.line("  log   " + s.log());
   ctx.line("next: h5i websec send " + s.name + " URL");

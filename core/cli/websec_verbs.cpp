@@ -1,6 +1,7 @@
 #include "core/cli/websec_verbs.hpp"
 
 #include "core/base/text.hpp"
+#include "core/session/placement.hpp"
 
 namespace h5i::cli {
 namespace {
@@ -45,8 +46,8 @@ int websec_ls(Context& ctx, const Parsed&) {
   const int64_t now = realtime_ns();
   for (const session::WebSession& s : session::list_web_sessions(*dirs)) {
     const std::string state(session::web_state_name(s.state(now)));
-    list.push(json::Object{{"session", s.name}, {"state", state}, {"created", s.manifest["created"]}, {"expires", s.manifest["expires"]}, {"path", s.dir}});
-    if (!ctx.json) ctx.line(s.name + "  " + state + "  created " + s.manifest["created"].string() + ", ends " + s.manifest["expires"].string());
+    list.push(json::Object{{"session", s.name}, {"state", state}, {"created", s.manifest["created"]}, {"expires", s.manifest["expires"]}, {"path", s.dir}, {"placement", session::placement_text(s.manifest)}});
+    if (!ctx.json) ctx.line(s.name + "  " + state + "  created " + s.manifest["created"].string() + ", ends " + s.manifest["expires"].string() + ", " + session::placement_text(s.manifest));
   }
   if (!ctx.json && list.array().empty()) ctx.line("no web session");
   ctx.result(json::Object{{"schema", "h5i.websec-ls/1"}, {"sessions", list}});
@@ -79,8 +80,8 @@ int websec_close(Context& ctx, const Parsed& words) {
   auto session = web_session(words.arguments[0]);
   auto closed = session ? session::close_web_session(*session) : Result<bool>(session.error());
   if (!closed) return refuse_web(ctx, closed.error());
-  ctx.result(json::Object{{"schema", "h5i.websec-close/1"}, {"session", session->name}, {"closed", session->manifest["closed"]}, {"changed", *closed}});
-  if (!ctx.json) ctx.line(session->name + (*closed ? " is closed; its log is " : " was closed already; its log is ") + session->log());
+  ctx.result(json::Object{{"schema", "h5i.websec-close/1"}, {"session", session->name}, {"closed", session->manifest["closed"]}, {"changed", *closed}, {"placement", session::placement_text(session->manifest)}});
+  if (!ctx.json) ctx.line(session->name + (*closed ? " is closed; its log is " : " was closed already; its log is ") + session->log() + "; " + session::placement_text(session->manifest));
   return 0;
 }
 

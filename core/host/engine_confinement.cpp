@@ -76,7 +76,7 @@ constexpr uint32_t kErrno(int err) { return SECCOMP_RET_ERRNO | static_cast<uint
 constexpr uint32_t kNumber = offsetof(seccomp_data, nr), kArch = offsetof(seccomp_data, arch);
 constexpr uint32_t argument(int i) { return static_cast<uint32_t>(offsetof(seccomp_data, args) + 8u * static_cast<unsigned>(i)); }  // its low half
 
-Result<void> confine_calls() {
+Result<void> confine_calls(bool network) {
   std::vector<sock_filter> f;
   auto put = [&](sock_filter one) { f.push_back(one); };
   auto load = [&](uint32_t at) { put(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at)); };
@@ -101,6 +101,10 @@ Result<void> confine_calls() {
   put(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x00010000u /* CLONE_THREAD */, 0, 1));
   give(SECCOMP_RET_ALLOW);
   give(kErrno(EPERM));
+  if (!network) {
+    when(__NR_socket);
+    give(kErrno(EPERM));
+  }
   // Streams and datagrams of the internet, and the kernel's answer about routes, which name look-up asks for.
   put(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 1, 0));
   give(SECCOMP_RET_ALLOW);
@@ -127,10 +131,15 @@ Result<void> confine_calls() {
 
 }  // namespace
 
-Result<void> confine_engine(const UniqueFd& library, int session, bool writes) {
+Result<void> confine_engine(const UniqueFd& library, int session, bool writes, bool network) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return sys_error("no_new_privs");
   H5I_TRY(confine_files(library, session, writes));
-  return confine_calls();
+  return confine_calls(network);
+}
+
+Result<void> confine_engine_in_box() {
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return sys_error("no_new_privs");
+  return confine_calls(true);
 }
 
 }  // namespace h5i::host

@@ -145,10 +145,10 @@ Result<HostProcess> HostProcess::start(const HostHelpers& helpers, HostEvents ev
   return h;
 }
 
-Result<HostProcess> HostProcess::start_engine(const UniqueFd& engine, const UniqueFd& session, HostEvents events) {
+Result<HostProcess> HostProcess::start_engine(const UniqueFd& engine, const UniqueFd& session, HostEvents events, const UniqueFd& channel) {
   HostProcess h = H5I_TRY(fresh(std::move(events)));
   UniqueFd null = H5I_TRY(null_device());
-  H5I_TRY(h.exec(engine, "h5i-engine", {{session ? &session : &null, kEngineSessionFd}}));
+  H5I_TRY(h.exec(engine, "h5i-engine", {{session ? &session : &null, kEngineSessionFd}, {channel ? &channel : &null, kEngineChannelFd}}));
   return h;
 }
 
@@ -418,20 +418,34 @@ Result<Json> HostProcess::call(FrameType verb, std::string_view request, int tim
   }
 }
 
-Result<void> HostProcess::load(const LoadSpec& spec) {
+Json load_document(const LoadSpec& spec) {
   Json services = json::Array{};
   for (const std::string& s : spec.services) services.push(s);
-  Json body = json::Object{{"schema", "h5i.load/1"},
-                           {"id", spec.id},
-                           {"version", spec.version},
-                           {"digest", spec.digest.value},
-                           {"kind", spec.kind},
-                           {"session", spec.session},
-                           {"writes", spec.writes},
-                           {"services", std::move(services)}};
+  return json::Object{{"schema", "h5i.load/1"},
+                      {"id", spec.id},
+                      {"version", spec.version},
+                      {"digest", spec.digest.value},
+                      {"kind", spec.kind},
+                      {"session", spec.session},
+                      {"writes", spec.writes},
+                      {"network", spec.network},
+                      {"services", std::move(services)}};
+}
+
+Result<void> check_hello(const Json& hello, const LoadSpec& spec) {
+  if (hello["id"].string() != spec.id || hello["version"].string() != spec.version)
+    return make_error(Errc::PLUGIN_ID, "plugin " + spec.id + " was refused",
+                      "manifest says " + spec.id + " " + spec.version + ", library says " + hello["id"].string() + " " + hello["version"].string());
+  if (hello["digest"].string() != spec.digest.value)
+    return make_error(Errc::PLUGIN_DIGEST, "plugin " + spec.id + " was refused",
+                      "verified as " + spec.digest.value + ", loaded as " + hello["digest"].string());
+  return {};
+}
+
+Result<void> HostProcess::load(const LoadSpec& spec) {
   verb_ = FrameType::LOAD;
   request_++;
-  auto sent = send_frame(control_, FrameType::LOAD, request_, json::canonical(body), {spec.library});
+  auto sent = send_frame(control_, FrameType::LOAD, request_, json::canonical(load_document(spec)), {spec.library});
   if (!sent && sent.error().sys_errno == EPIPE) return lost("");
   if (!sent) return sent.error();
   auto f = H5I_TRY(next(monotonic_ns() + timeouts_.hello * 1000000LL));
@@ -446,19 +460,9 @@ Result<void> HostProcess::load(const LoadSpec& spec) {
   if (f->type != FrameType::HELLO) return protocol("a frame before hello");
   auto hello = parse_json(f->body, "hello frame", 4096);
   if (!hello) return protocol("a hello that is not strict JSON");
-  if ((*hello)["id"].string() != spec.id || (*hello)["version"].string() != spec.version) {
-    Error e = make_error(Errc::PLUGIN_ID, "plugin " + spec.id + " was refused",
-                         "manifest says " + spec.id + " " + spec.version + ", library says " +
-                             (*hello)["id"].string() + " " + (*hello)["version"].string());
-    kill();
-    return e;
-  }
-  if ((*hello)["digest"].string() != spec.digest.value) {
-    kill();
-    return make_error(Errc::PLUGIN_DIGEST, "plugin " + spec.id + " was refused",
-                      "verified as " + spec.digest.value + ", loaded as " + (*hello)["digest"].string());
-  }
-  return {};
+  auto said = check_hello(*hello, spec);
+  if (!said) kill();
+  return said;
 }
 
 Result<Json> HostProcess::probe() { return call(FrameType::CALL_PROBE, {}, timeouts_.probe); }

@@ -26,6 +26,10 @@ inline constexpr int kHostNetFd = 8;      // libexec/h5i/h5i-net, for the spawne
 
 // Those of h5i-engine, which has no spawner: control, then this, then cancel at kHostCancelFd.
 inline constexpr int kEngineSessionFd = 4;  // the folder of the websec session that is served; /dev/null for none
+inline constexpr int kEngineChannelFd = 6;  // to its other half in a box; /dev/null for none
+// Of h5i-engine in a box: its only channel is its standard output, and this is its second word.
+inline constexpr int kEngineInBoxFd = 1;
+inline constexpr const char* kEngineInBox = "in-box";
 
 // Longest answer of each verb, milliseconds. run has none of its own: the session's deadline rules it.
 struct HostTimeouts {
@@ -55,7 +59,11 @@ struct LoadSpec {
   std::string kind = "tier";          // or "websec"
   bool session = false;               // of a websec plugin: a session was given to start_engine()
   bool writes = false;                // and it may add to its log and payloads
+  bool network = true;                // and it has sockets; not where its wire is in a box
 };
+// LOAD's document, and whether the answer to it is that of this plugin.
+Json load_document(const LoadSpec& spec);
+Result<void> check_hello(const Json& hello, const LoadSpec& spec);
 
 struct Outcome {
   uint32_t status = 0;  // H5I_OUTCOME_*
@@ -73,8 +81,8 @@ class HostProcess {
  public:
   // Makes this process a child subreaper, so that nothing of a dead host can slip away to the machine's init.
   static Result<HostProcess> start(const HostHelpers& helpers, HostEvents events = {});
-  // h5i-engine instead, with `session`, the folder of one (borrowed; none: nothing is recorded, for probe alone).
-  static Result<HostProcess> start_engine(const UniqueFd& engine, const UniqueFd& session, HostEvents events = {});
+  // h5i-engine instead, with `session`, the folder of one (borrowed; none: nothing is recorded, for probe alone). `channel`: to its half in a box.
+  static Result<HostProcess> start_engine(const UniqueFd& engine, const UniqueFd& session, HostEvents events = {}, const UniqueFd& channel = {});
   HostProcess(HostProcess&&) noexcept;
   HostProcess& operator=(HostProcess&&) noexcept;
   ~HostProcess();  // kill()

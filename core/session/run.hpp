@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,17 @@ struct RunOptions {
   bool shell = false;             // own pty, no deadline, nothing captured unless `record`
   bool record = false;
   bool readonly = false;          // $WORK read-only
+  // A program of h5i's own instead of a command: executed from a sealed copy, which is its standard input, and speaking on `channel`, its standard
+  // output. It sees no variable of the profile's. Both are borrowed.
+  struct Own {
+    int program = -1, channel = -1;
+    std::string name, word;
+  };
+  std::optional<Own> own;
   int status_fd = -1;             // one JSON object there at the end
   bool quiet = false, json = false;
 
-  std::string verb() const { return shell ? "box shell" : "box run"; }
+  std::string verb() const { return own ? "websec" : shell ? "box shell" : "box run"; }
 };
 
 // What happened, as in the receipt (schema "h5i.receipt/1"), and the exit status that follows from it.

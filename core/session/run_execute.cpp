@@ -79,6 +79,7 @@ Result<void> OneRun::prepare_pipes(spawn::SpawnWatch& watch) {
   UniqueFd err_read(err[0]), err_write(err[1]);
   out_.emplace(std::move(out_read), target(STDOUT_FILENO), H5I_TRY(Capture::create(box_.paths.blobs())), &budget_, true);
   err_.emplace(std::move(err_read), target(STDERR_FILENO), H5I_TRY(Capture::create(box_.paths.blobs())), &budget_, true);
+  if (options_.own) return watch.give_stdio(options_.own->program, options_.own->channel, err_write.get(), false);
   in_.emplace(H5I_TRY(InputPump::create(STDIN_FILENO)));
   UniqueFd box_in = in_->take_box_end();
   return watch.give_stdio(box_in.get(), out_write.get(), err_write.get(), false);
@@ -142,7 +143,7 @@ Result<Supervised> OneRun::execute() {
   in.out = &*out_;
   in.err = &*err_;
   if (options_.shell) in.window_size = [this] { (void)spawn::copy_window_size(STDIN_FILENO, master_.get()); };
-  in.in = &*in_;
+  in.in = in_ ? &*in_ : nullptr;
   in.signals = &*signals_;
   in.deadline_ns = deadline_ns_;
   in.attest = [this](const Ready& r) { return attest(r); };
@@ -157,7 +158,7 @@ Result<Supervised> OneRun::execute() {
   H5I_TRY(listen_for_changes(watch, in));
   Supervised s = H5I_TRY(supervise(in, request_));
   host_->begin_shutdown();
-  in_->close();
+  if (in_) in_->close();
   H5I_TRY(out_->drain());
   H5I_TRY(err_->drain());
   leave_terminal();

@@ -18,6 +18,8 @@
 namespace h5i::session {
 namespace {
 
+constexpr const char* kOwnProgram = "/proc/self/fd/0";  // no name of the box's view leads to it
+
 std::string missing_of(const Json& probe) {
   std::string out;
   for (const std::string& m : strings(probe["missing"])) out += (out.empty() ? "" : ", ") + printable(m);
@@ -60,6 +62,13 @@ Result<void> OneRun::check_command() {
   H5I_TRY(check_broker(profile));
   Variables host = host_variables();
   Environment env = compute_environment(profile, host);
+  if (options_.own) {
+    argv_ = {options_.own->name, options_.own->word};
+    exec_ = {kOwnProgram};
+    cwd_ = box_.paths.work();
+    env_.values = {{"H5I_BOX", manifest_.name.str()}, {"H5I_SESSION", session_.value}};
+    return {};
+  }
   argv_ = options_.argv;
   if (options_.shell && argv_.empty()) {
     auto shell = host.find("SHELL");
@@ -71,7 +80,8 @@ Result<void> OneRun::check_command() {
     if (!valid_utf8(a)) return make_error(Errc::INVALID, "an argument is not UTF-8", printable(a), "quote or rename it");
   H5I_TRY(check_tool(profile, argv_[0]));
   cwd_ = H5I_TRY(cwd_below(box_.paths.work(), options_.cwd));
-  if (exec_candidates(argv_[0], env.values["PATH"], cwd_).empty())
+  exec_ = exec_candidates(argv_[0], env.values["PATH"], cwd_);
+  if (exec_.empty())
     return make_error(Errc::EXEC_NOT_FOUND, "there is no program " + printable(argv_[0]), "PATH names no folder by an absolute path: " + printable(env.values["PATH"]));
   env.values["H5I_BOX"] = manifest_.name.str();
   env.values["H5I_SESSION"] = session_.value;
@@ -140,7 +150,7 @@ Json OneRun::request(bool with_command) {
   if (with_command) {
     RequestInput::Command c;
     c.argv = argv_;
-    c.exec = exec_candidates(argv_[0], env_.values["PATH"], cwd_);
+    c.exec = exec_;
     c.cwd = cwd_;
     c.tty = options_.shell;
     c.readonly = options_.readonly;

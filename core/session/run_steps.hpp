@@ -106,7 +106,7 @@ class OneRun {
   EgressNow egress_{Json(), Json(json::Array{}), Json(json::Array{})};
   ProcessFacts self_;
   UserDirs dirs_;
-  std::vector<std::string> argv_;
+  std::vector<std::string> argv_, exec_;
   std::string cwd_;
   Environment env_;
   std::vector<std::string> hidden_;

@@ -17,6 +17,7 @@
 #include "core/os/fs.hpp"
 #include "core/plugin/client.hpp"
 #include "core/session/engine_lines.hpp"
+#include "core/session/placement.hpp"
 #include "core/session/probe.hpp"
 
 namespace h5i::session {
@@ -93,10 +94,11 @@ Json plugin_facts(const plugin::PluginInfo& p) {
 
 enum class Right { LOOK, WRITE };  // of an engine, in the folder that it is given
 
-Result<plugin::HostProcess> start_engine(const plugin::PluginInfo& engine, const UniqueFd& folder, Right right, plugin::HostEvents events = {}) {
+// `placed`: the wire is in a box, and this half has no socket but the channel to the other.
+Result<plugin::HostProcess> start_engine(const plugin::PluginInfo& engine, const UniqueFd& folder, Right right, plugin::HostEvents events = {}, bool placed = false, const UniqueFd& channel = {}) {
   UniqueFd program = H5I_TRY(plugin::open_helper(plugin::install_prefix(), "libexec/h5i/h5i-engine"));
   plugin::VerifiedLibrary library = H5I_TRY(plugin::open_verified(engine, geteuid()));
-  plugin::HostProcess host = H5I_TRY(plugin::HostProcess::start_engine(program, folder, std::move(events)));
+  plugin::HostProcess host = H5I_TRY(plugin::HostProcess::start_engine(program, folder, std::move(events), channel));
   plugin::LoadSpec spec;
   spec.library = &library.fd;
   spec.id = engine.id;
@@ -105,17 +107,20 @@ Result<plugin::HostProcess> start_engine(const plugin::PluginInfo& engine, const
   spec.kind = "websec";
   spec.session = folder.get() >= 0;
   spec.writes = right == Right::WRITE;
+  spec.network = !placed;
   for (const Json& s : engine.manifest["host_services"].array()) spec.services.push_back(s.string());
   H5I_TRY(host.load(spec));
   return host;
 }
 
-Result<WebAnswer> serve(const plugin::PluginInfo& engine, const UniqueFd& folder, Right right, const Json& request, const WebAct& act) {
+Result<WebAnswer> serve(const plugin::PluginInfo& engine, const UniqueFd& folder, Right right, Json request, const WebAct& act, UniqueFd channel = {}) {
   plugin::HostEvents events;
   events.log = [&](int, const std::string& text) {
     if (act.progress) act.progress(text);
   };
-  plugin::HostProcess host = H5I_TRY(start_engine(engine, folder, right, std::move(events)));
+  plugin::HostProcess host = H5I_TRY(start_engine(engine, folder, right, std::move(events), request["session"]["placement"]["box"].is_string(), channel));
+  if (channel) request["channel"] = plugin::kEngineChannelFd;
+  channel.reset();
   auto answer = H5I_TRY(host.act(request, act.timeout_ms));
   if (host.run_error()) {
     Error e = *host.run_error();
@@ -203,6 +208,13 @@ Result<WebSession> open_web_session(const UserDirs& dirs, const plugin::PluginIn
   sweep_scratch(folder_of(dirs));
   SessionId id = H5I_TRY(new_session_id());
   Json proof = H5I_TRY(prove_engine(engine, folder_of(dirs) + "/.proof-" + id.value));
+  Json placement = not_placed();
+  if (open.box) {
+    placement = H5I_TRY(placement_in(*open.box));
+    // What is not seen to start is not said to be there.
+    EngineInBox trial = H5I_TRY(EngineInBox::start(*open.box, engine));
+    placement["trial"] = H5I_TRY(trial.finish())["receipt"];
+  }
   WebSession s{open.name, folder_of(dirs) + "/.new-" + id.value, {}};
   H5I_TRY(make_private_directory(s.dir));
   const int64_t now = realtime_ns();
@@ -215,6 +227,7 @@ Result<WebSession> open_web_session(const UserDirs& dirs, const plugin::PluginIn
                             {"scope", open.scope},
                             {"options", open.options},
                             {"engine", plugin_facts(engine)},
+                            {"placement", std::move(placement)},
                             {"proved", proof["dimensions"]}};
   auto written = record(s, "websec-opened", s.manifest);
   auto saved = written ? evidence::create_file(s.dir + "/" + kLock, "", 0600) : Result<void>(written.error());
@@ -290,10 +303,54 @@ Result<WebAnswer> look_at_session(const WebSession& session, const WebAct& act) 
   UniqueFd folder = H5I_TRY(os::open_directory(session.dir));
   Json request = request_of(act);
   request["session"] = session.manifest;
-  return serve(engine, folder, Right::LOOK, request, act);
+  WebAnswer answer = H5I_TRY(serve(engine, folder, Right::LOOK, request, act));
+  answer.document["placement"] = placement_text(session.manifest);
+  return answer;
 }
 
 namespace {
+
+// Those that send; every other act needs no wire.
+bool sends(const std::string& act) { return act == "send" || act == "replay" || act == "experiment" || act == "sequence"; }
+
+// The session is over: nothing may be sent elsewhere than where it said that it would.
+Error end_over_its_box(WebSession& session, Error why) {
+  session.manifest["closed"] = rfc3339(realtime_ns());
+  if (auto saved = save_manifest_of(session); !saved) return saved.error();
+  (void)record(session, "websec-closed", json::Object{{"at", session.manifest["closed"]}, {"why", why.what + ": " + why.evidence}});
+  return why;
+}
+
+// What the host saw of the box while it had the wire, and what the box said and may not: its own claim, in its own lane.
+Result<void> record_the_box(const WebSession& session, const WebAct& act, Result<Json>& ran, Result<WebAnswer>& answer) {
+  Json body = json::Object{{"act", act.act}, {"box", session.manifest["placement"]["box"]}, {"tier", session.manifest["placement"]["tier"]}};
+  if (ran) {
+    for (const char* part : {"run", "receipt", "status", "outcome", "network"}) body[part] = (*ran)[part];
+  } else {
+    body["lost"] = ran.error().what + ": " + ran.error().evidence;
+  }
+  evidence::Record seen;
+  seen.kind = "box-run";
+  seen.boundary = evidence::Boundary::NET;
+  seen.body = body;
+  evidence::Log log = H5I_TRY(evidence::Log::open(session.log()));
+  H5I_TRY(log.append(seen));
+  if (!answer) return {};
+  Json& document = answer->document;
+  for (const Json& f : document["forged"].array()) {
+    evidence::Record claimed;
+    claimed.observer = evidence::Observer::box();
+    claimed.boundary = evidence::Boundary::NET;
+    claimed.kind = "box-claimed";
+    claimed.body = f;
+    H5I_TRY(log.append(claimed));
+  }
+  if (!document["forged"].array().empty()) answer->code = 2;
+  document["box"] = json::Object{{"run", body["run"]}, {"receipt", body["receipt"]}};
+  for (const Json& r : body["network"]["refused"].array())
+    document["lines"].push("  host-observed: the rules of the box refused " + printable(r["to"].string()) + ", " + std::to_string(r["packets"].integer()) + " packets");
+  return {};
+}
 
 Result<WebAnswer> act_alone_in(WebSession& session, const WebAct& act) {
   SessionLock lock = H5I_TRY(SessionLock::take(session));
@@ -305,13 +362,26 @@ Result<WebAnswer> act_alone_in(WebSession& session, const WebAct& act) {
   plugin::PluginInfo engine = H5I_TRY(find_engine());
   UniqueFd folder = H5I_TRY(os::open_directory(session.dir));
   H5I_TRY(record_the_dead(session));
-  const evidence::Head head = H5I_TRY(record(session, "act", json::Object{{"act", act.act}, {"engine", plugin_facts(engine)}, {"uid", static_cast<int64_t>(getuid())}}));
+  std::optional<EngineInBox> in_box;
+  if (session.manifest["placement"]["box"].is_string() && sends(act.act)) {
+    auto box = box_of(session.manifest["placement"]);
+    if (!box && box.error().code == Errc::CANCELLED) return end_over_its_box(session, box.error());
+    auto started = box ? EngineInBox::start(*box, engine) : Result<EngineInBox>(box.error());
+    if (!started) {
+      H5I_TRY(record(session, "box-refused", json::Object{{"act", act.act}, {"id", started.error().id()}, {"text", printable(started.error().what + ": " + started.error().evidence)}}));
+      return started.error();
+    }
+    in_box.emplace(std::move(*started));
+  }
+  const evidence::Head head = H5I_TRY(record(session, "act", json::Object{{"act", act.act}, {"engine", plugin_facts(engine)}, {"uid", static_cast<int64_t>(getuid())}, {"placement", placement_text(session.manifest)}}));
   struct stat log {};
   if (::fstatat(folder.get(), "log.jsonl", &log, AT_SYMLINK_NOFOLLOW) != 0) return sys_error("stat of the session's log");
   if (UniqueFd mark(::openat(folder.get(), kServing, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)); !mark) return sys_error("mark that an act goes on");
   Json request = request_of(act);
   request["session"] = session.manifest;
-  auto answer = serve(engine, folder, Right::WRITE, request, act);
+  auto answer = serve(engine, folder, Right::WRITE, request, act, in_box ? in_box->take_channel() : UniqueFd());
+  std::optional<Result<Json>> ran;
+  if (in_box) ran.emplace(in_box->finish());
   const bool died = !answer && (answer.error().code == Errc::PLUGIN_CRASHED || answer.error().code == Errc::PLUGIN_HUNG);
   if (!died && ::unlinkat(folder.get(), kServing, 0) != 0) return sys_error("end an act");
   // A session whose engine wrote in another's name, or over what was there, is over. The record of it is the log's last.
@@ -321,6 +391,8 @@ Result<WebAnswer> act_alone_in(WebSession& session, const WebAct& act) {
     (void)record(session, "engine-forged", json::Object{{"found", own.error().evidence}});
     return own.error();
   }
+  if (ran) H5I_TRY(record_the_box(session, act, *ran, answer));
+  if (answer) answer->document["placement"] = placement_text(session.manifest);
   return answer;
 }
 

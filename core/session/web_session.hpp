@@ -33,6 +33,7 @@ struct WebOpen {
   Json scope;    // the engine's canonical document
   Json options;  // of the session: whether messages are kept, ...
   int64_t lifetime_s = 0;
+  std::optional<BoxEntry> box;  // that its wire is to be in; none: not contained
 };
 Result<WebSession> open_web_session(const UserDirs& dirs, const plugin::PluginInfo& engine, const WebOpen& open);
 Result<WebSession> find_web_session(const UserDirs& dirs, const std::string& name);  // NOT_FOUND

@@ -1,6 +1,7 @@
 // The plugin's face: h5i.websec/1.
 #include "h5i/plugin.hpp"
 #include "plugins/websec-http/engine/acts.hpp"
+#include "plugins/websec-http/engine/in_box.hpp"
 #include "plugins/websec-http/engine/proof.hpp"
 
 namespace {
@@ -16,9 +17,12 @@ class HttpEngine : public sdk::Websec {
   sdk::Status cleanup(std::string_view) override { return {}; }  // nothing of ours is outside the session's log
 
   sdk::Result<Answer> run(const json::Value& request) override {
+    if (request["act"].string() == "in-box") return websec::serve_in_box(host(), static_cast<int>(request["channel"].integer(-1)));
+    json::Value session = request["session"];
+    if (request["channel"].is_int()) session["peer"] = request["channel"];
     websec::Act act = websec::act_named(request["act"].string());
     if (act == nullptr) return sdk::failure(H5I_E_INVALID, "this engine has no act " + request["act"].string());
-    return act(host(), request["session"], request["words"]);
+    return act(host(), session, request["words"]);
   }
 };
 

@@ -1,4 +1,5 @@
-# Which objects call what sends. wire.cpp must be among them (the control), nobody else but proof.cpp may be.
+# Which objects call what sends. wire.cpp must be among them (the control), nobody else but proof.cpp may be; channel.cpp has the one call that writes to the
+# descriptor between the two halves, and makes no socket.
 set(calls "send|sendto|sendmsg|sendmmsg|connect|write|writev|splice|sendfile|SSL_write|SSL_connect|SSL_do_handshake")
 foreach(object IN LISTS OBJECTS)
   get_filename_component(name "${object}" NAME)
@@ -11,6 +12,14 @@ foreach(object IN LISTS OBJECTS)
     set(wire TRUE)
     if(NOT found)
       message(FATAL_ERROR "the control: wire.cpp calls nothing that sends, or this test does not see it")
+    endif()
+  elseif(name MATCHES "^channel")
+    if(NOT found STREQUAL "U send\n")
+      message(FATAL_ERROR "channel.cpp calls ${found}: it only sends")
+    endif()
+    string(REGEX MATCHALL "U (socket|socketpair|bind|dup|dup2|open|accept4?)\n" made "${undefined}")
+    if(made)
+      message(FATAL_ERROR "channel.cpp calls ${made}: it has the descriptor that it is given")
     endif()
   elseif(found AND NOT name MATCHES "^proof")
     message(FATAL_ERROR "${name} calls ${found}: what is sent goes through wire.cpp")

@@ -1,6 +1,7 @@
 // The acts, one declaration each; acts.cpp has their names.
 #pragma once
 #include "h5i/plugin.hpp"
+#include "plugins/websec-http/engine/box.hpp"
 #include "plugins/websec-http/engine/history.hpp"
 #include "plugins/websec-http/engine/send.hpp"
 #include "plugins/websec-http/scope/scope.hpp"
@@ -28,11 +29,14 @@ sdk::Result<Answer> jar_act(const sdk::Host& host, const json::Value& session, c
 // What the sends of one act have in common: scope, recorder, connections, the jar of the identity that words["as"] names;
 // words["reuse"]: connections serve more than one send.
 struct Tools {
-  Tools(const sdk::Host& host, Scope s, TlsContext::Options trust, bool reuse) : recorder(host), scope(std::move(s)), transport(host, std::move(trust), reuse) {}
+  Tools(const sdk::Host& host, Scope s, TlsContext::Options trust, bool reuse, Placement p)
+      : placement(std::move(p)), recorder(host, placement.text), scope(std::move(s)), transport(host, std::move(trust), reuse) {}
+  Placement placement;
   Recorder recorder;
   Scope scope;
   Transport transport;
   std::unique_ptr<CookieStore> cookies;  // none: the words ask for none
+  std::unique_ptr<Box> box;              // that the wire is in; none: it is here
 };
 sdk::Result<std::unique_ptr<Tools>> tools_of(const sdk::Host& host, const json::Value& session, const json::Value& words);
 // follow, timeout_s, lenient, max_bytes, as; capture and the session's end from its facts. It borrows from the tools.
@@ -45,6 +49,8 @@ void add_lines(const std::string& text, json::Value& lines);     // each line of
 std::string line_of(const Row& row);                             // of a send that was just made
 std::string line_of(const PastSend& sent);                       // of one in the log
 json::Value json_of(const PastSend& sent);
+// What the box said and may not, for the core; nothing where there is none.
+void add_forged(const Tools& tools, json::Value& document);
 // Rows and lines of sends that were just made, as `send` answers with them.
 void add_rows(Sends sends, json::Value& rows, json::Value& lines);
 

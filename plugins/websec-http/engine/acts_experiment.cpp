@@ -155,7 +155,7 @@ class Experiment {
     if (!plan_.is_matrix())
       for (size_t i = 0; i < rows.array().size() && i < kShownRows; i++) lines.push("  " + row_text(rows.array()[i]));
     if (!plan_.is_matrix() && rows.array().size() > kShownRows) lines.push("  and " + std::to_string(rows.array().size() - kShownRows) + " more: --json, or h5i websec hist");
-    json::Value out = json::Object{{"name", plan_.name}, {"placement", "not contained"}, {"reason", reason_}, {"count", plan_.size()}, {"sends", sends_}, {"complete", complete}, {"refused", refused}, {"rows", std::move(rows)}, {"rest", std::move(left)},
+    json::Value out = json::Object{{"name", plan_.name}, {"placement", tools_.placement.text}, {"reason", reason_}, {"count", plan_.size()}, {"sends", sends_}, {"complete", complete}, {"refused", refused}, {"rows", std::move(rows)}, {"rest", std::move(left)},
                                    {"started", numbers(started)}, {"unknown", numbers(unknown)}, {"throttled", numbers(throttled)}, {"facts", facts_}};
     if (plan_.is_matrix()) out["matrix"] = table(row_of, lines);
     for (const json::Value& f : facts_.array()) lines.push("  " + f["id"].string() + ": the last " + std::to_string(f["count"].integer()) + " answers cannot be told apart (status " + std::to_string(f["status"].integer()) + ")");
@@ -167,8 +167,9 @@ class Experiment {
     }
     if (!rest.empty()) lines.push("  not sent: " + rest);
     if ((!open.empty() || !started.empty()) && sends_ < kMostSends) lines.push("next: h5i websec experiment " + session_["name"].string() + " --resume " + plan_.name);
-    lines.push("not contained; h5i websec show " + session_["name"].string() + " NUMBER");
+    lines.push(tools_.placement.text + "; h5i websec show " + session_["name"].string() + " NUMBER");
     out["lines"] = std::move(lines);
+    add_forged(tools_, out);
     return Answer{who_.hidden(std::move(out)), complete == plan_.size() ? 0 : 1};
   }
 

@@ -198,7 +198,7 @@ sdk::Result<Answer> replay_act(const sdk::Host& host, const json::Value& session
   }
 
   if (tools->cookies) H5I_SDK_TRY(tools->cookies->save());
-  json::Value out = json::Object{{"replay_of", sent.seq}, {"placement", "not contained"}, {"source", words["raw_hex"].is_string() ? "given" : past.rebuilt ? "rebuilt" : "kept"}};
+  json::Value out = json::Object{{"replay_of", sent.seq}, {"placement", tools->placement.text}, {"source", words["raw_hex"].is_string() ? "given" : past.rebuilt ? "rebuilt" : "kept"}};
   json::Value lines = json::Array{}, tries = json::Array{}, differences = json::Array{};
   std::vector<int64_t> totals, firsts;
   uint64_t first_seq = 0;
@@ -269,9 +269,10 @@ sdk::Result<Answer> replay_act(const sdk::Host& host, const json::Value& session
       lines.push(std::string("  ") + what + ": median " + milliseconds(s.median) + " ms, half of them from " + milliseconds(s.lower) + " to " + milliseconds(s.upper) + ", all from " + milliseconds(s.least) + " to " + milliseconds(s.most) + ", of " + std::to_string(s.count));
     }
   }
-  lines.push("not contained; h5i websec show " + session["name"].string() + " NUMBER");
+  lines.push(tools->placement.text + "; h5i websec show " + session["name"].string() + " NUMBER");
   out["attempts"] = std::move(tries);
   out["lines"] = std::move(lines);
+  add_forged(*tools, out);
   return Answer{who.hidden(std::move(out)), code};
 }
 

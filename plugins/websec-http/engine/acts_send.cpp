@@ -24,6 +24,11 @@ std::string line_of(const Row& row) {
   return line + std::to_string(f["times"]["total_us"].integer() / 1000) + " ms";
 }
 
+void add_forged(const Tools& tools, json::Value& document) {
+  json::Value forged = tools.box ? tools.box->forged() : json::Value(json::Array{});
+  if (!forged.array().empty()) document["forged"] = std::move(forged);
+}
+
 void add_rows(Sends sends, json::Value& rows, json::Value& lines) {
   for (Row& row : sends.rows) {
     const json::Value& facts = row.facts;
@@ -40,7 +45,10 @@ sdk::Result<std::unique_ptr<Tools>> tools_of(const sdk::Host& host, const json::
   TlsContext::Options trust;
   trust.verify = !words["insecure"].boolean();
   trust.ca_pem = session["options"]["ca_pem"].string();
-  auto out = std::make_unique<Tools>(host, H5I_SDK_TRY(scope_of(session)), std::move(trust), words["reuse"].boolean());
+  const bool reuse = words["reuse"].boolean();
+  auto out = std::make_unique<Tools>(host, H5I_SDK_TRY(scope_of(session)), trust, reuse, placement_of(session));
+  if (session["peer"].is_int()) out->box = std::make_unique<Box>(static_cast<int>(session["peer"].integer()), out->placement, out->scope, trust, reuse);
+  else if (session["placement"]["box"].is_string()) return sdk::failure(H5I_E_INTERNAL, "the wire of this session is in a box, and there is no channel to it");
   if (words["cookies"].boolean(true)) out->cookies = H5I_SDK_TRY(CookieStore::open(words["as"].string()));
   return out;
 }
@@ -57,6 +65,7 @@ SendOptions options_of(const json::Value& session, const json::Value& words, Too
   options.identity = words["as"].string();
   options.transport = &tools.transport;
   options.cookies = tools.cookies.get();
+  options.box = tools.box.get();
   return options;
 }
 
@@ -83,8 +92,10 @@ sdk::Result<Answer> send_act(const sdk::Host& host, const json::Value& session, 
   json::Value rows = json::Array{}, lines = json::Array{};
   const int code = sends.code;
   add_rows(std::move(sends), rows, lines);
-  lines.push("not contained; h5i websec show " + session["name"].string() + " NUMBER");
-  return Answer{json::Object{{"rows", std::move(rows)}, {"placement", "not contained"}, {"lines", std::move(lines)}}, code};
+  lines.push(tools->placement.text + "; h5i websec show " + session["name"].string() + " NUMBER");
+  json::Value document = json::Object{{"rows", std::move(rows)}, {"placement", tools->placement.text}, {"lines", std::move(lines)}};
+  add_forged(*tools, document);
+  return Answer{std::move(document), code};
 }
 
 sdk::Result<Answer> jar_act(const sdk::Host&, const json::Value&, const json::Value& words) {

@@ -151,8 +151,9 @@ sdk::Result<Answer> sequence_act(const sdk::Host& host, const json::Value& sessi
   }
   if (tools->cookies) H5I_SDK_TRY(tools->cookies->save());
   H5I_SDK_TRY(tools->recorder.note("sequence-ended", json::Object{{"name", name}, {"complete", held}}));
-  lines.push("sequence " + name + (held ? ": all of it" : ": not all of it") + "; not contained");
-  json::Value document = json::Object{{"name", name}, {"placement", "not contained"}, {"complete", held}, {"steps", std::move(steps)}, {"lines", std::move(lines)}};
+  lines.push("sequence " + name + (held ? ": all of it" : ": not all of it") + "; " + tools->placement.text);
+  json::Value document = json::Object{{"name", name}, {"placement", tools->placement.text}, {"complete", held}, {"steps", std::move(steps)}, {"lines", std::move(lines)}};
+  add_forged(*tools, document);
   return Answer{hidden(std::move(document), secrets), held ? 0 : 1};
 }
 

@@ -138,12 +138,30 @@ sdk::Status CookieStore::load() {
   return {};
 }
 
+sdk::Result<std::unique_ptr<CookieStore>> CookieStore::far(Far& far) {
+  std::unique_ptr<CookieStore> out(new CookieStore({}, H5I_SDK_TRY(system_suffix_list())));
+  out->far_ = &far;
+  return out;
+}
+
 Selection CookieStore::select(const Url& url, const Requester& requester) {
+  if (far_) {
+    auto answer = far_->ask({json::Object{{"op", "cookies"}, {"url", url.href_without_fragment()}, {"same_site", requester.same_site}, {"navigation", requester.navigation}, {"safe_method", requester.safe_method}}, {}});
+    Selection out;
+    if (!answer.ok() || answer->bytes.empty()) return out;
+    out.header = std::move(answer->bytes[0]);
+    for (const json::Value& v : answer->say["verdicts"].array()) out.verdicts.push_back({v["name"].string(), {}, {}, static_cast<CookieReason>(v["reason"].integer())});
+    return out;
+  }
   std::lock_guard lock(one_);
   return jar_.select(url, requester, list_, now());
 }
 
 json::Value CookieStore::store(const Url& url, const std::vector<std::string_view>& lines) {
+  if (far_) {
+    auto answer = far_->ask({json::Object{{"op", "set-cookies"}, {"url", url.href_without_fragment()}}, {lines.begin(), lines.end()}});
+    return answer.ok() ? answer->say["kept"] : json::Value(json::Array{});
+  }
   std::lock_guard lock(one_);
   json::Value out = json::Array{};
   for (std::string_view line : lines) {

@@ -6,6 +6,7 @@
 
 #include "h5i/plugin.hpp"
 #include "plugins/websec-http/cookie/jar.hpp"
+#include "plugins/websec-http/engine/channel.hpp"
 
 namespace h5i::websec {
 
@@ -16,6 +17,8 @@ class CookieStore {
  public:
   // Reads state/jar-IDENTITY.json in the session's folder; none is an empty jar. "" is nobody's: the session's own.
   static sdk::Result<std::unique_ptr<CookieStore>> open(const std::string& identity);
+  // In a box: the jar stays on the host, which is asked what of it goes with one request.
+  static sdk::Result<std::unique_ptr<CookieStore>> far(Far& far);
 
   Selection select(const Url& url, const Requester& requester = {});
   bool same_site(const Url& a, const Url& b) const { return websec::same_site(a, b, list_); }
@@ -31,6 +34,7 @@ class CookieStore {
   explicit CookieStore(std::string file, SuffixList list) : file_(std::move(file)), list_(std::move(list)) {}
   sdk::Status load();
   std::mutex one_;
+  Far* far_ = nullptr;
   const std::string file_;
   const SuffixList list_;
   Jar jar_;

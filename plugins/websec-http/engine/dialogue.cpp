@@ -20,8 +20,8 @@ int64_t now_ns() {
 
 class Speaker : public WsSink {
  public:
-  Speaker(const sdk::Host& host, Recorder& recorder, const Recorded& sent, Wire& wire, const Dialogue& dialogue)
-      : host_(host), recorder_(recorder), sent_(sent), wire_(wire), dialogue_(dialogue), reader_(false, !dialogue.lenient, {}) {}
+  Speaker(Recorder& recorder, const Recorded& sent, Wire& wire, const Dialogue& dialogue)
+      : recorder_(recorder), sent_(sent), wire_(wire), dialogue_(dialogue), reader_(false, !dialogue.lenient, {}) {}
 
   sdk::Result<DialogueEnd> run(std::string_view rest) {
     for (const std::string& m : dialogue_.messages) {
@@ -72,7 +72,7 @@ class Speaker : public WsSink {
  private:
   sdk::Result<std::string> keep(std::string_view payload) {
     if (!dialogue_.capture) return std::string();
-    return host_.put(payload);
+    return recorder_.keep(payload);
   }
 
   sdk::Status say(uint8_t opcode, std::string_view payload) {
@@ -120,7 +120,6 @@ class Speaker : public WsSink {
     return true;
   }
 
-  const sdk::Host& host_;
   Recorder& recorder_;
   const Recorded& sent_;
   Wire& wire_;
@@ -133,8 +132,8 @@ class Speaker : public WsSink {
 
 }  // namespace
 
-sdk::Result<DialogueEnd> converse(const sdk::Host& host, Recorder& recorder, const Recorded& sent, Wire& wire, std::string_view rest, const Dialogue& dialogue) {
-  return Speaker(host, recorder, sent, wire, dialogue).run(rest);
+sdk::Result<DialogueEnd> converse(Recorder& recorder, const Recorded& sent, Wire& wire, std::string_view rest, const Dialogue& dialogue) {
+  return Speaker(recorder, sent, wire, dialogue).run(rest);
 }
 
 }  // namespace h5i::websec

@@ -25,6 +25,6 @@ struct DialogueEnd {
 };
 
 // `rest`: what came behind the head. An error: the log could not be written.
-sdk::Result<DialogueEnd> converse(const sdk::Host& host, Recorder& recorder, const Recorded& sent, Wire& wire, std::string_view rest, const Dialogue& dialogue);
+sdk::Result<DialogueEnd> converse(Recorder& recorder, const Recorded& sent, Wire& wire, std::string_view rest, const Dialogue& dialogue);
 
 }  // namespace h5i::websec

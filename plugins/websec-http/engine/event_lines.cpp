@@ -16,7 +16,7 @@ bool EventLines::event(const ServerEvent& e) {
   json::Value line = json::Object{{"of", sent_.seq()}, {"type", log_text(e.type.substr(0, kWord))}, {"bytes", e.data.size()}, {"sha256", sha256_hex(e.data)}, {"offset", e.offset}};
   if (!e.id.empty()) line["id"] = log_text(e.id.substr(0, kWord));
   if (capture_) {
-    auto kept = host_.put(e.data);
+    auto kept = recorder_.keep(e.data);
     if (kept.ok()) line["payload"] = *kept;
   }
   auto written = recorder_.note("event", line);

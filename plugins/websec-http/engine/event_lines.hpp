@@ -7,14 +7,13 @@ namespace h5i::websec {
 
 class EventLines : public BodySink, private EventSink {
  public:
-  EventLines(const sdk::Host& host, Recorder& recorder, const Recorded& sent, bool capture) : host_(host), recorder_(recorder), sent_(sent), capture_(capture), events_({}, *this) {}
+  EventLines(Recorder& recorder, const Recorded& sent, bool capture) : recorder_(recorder), sent_(sent), capture_(capture), events_({}, *this) {}
   bool take(std::string_view bytes) override { return failed_.ok() && events_.take(bytes); }
   uint64_t count() const { return count_; }
   const sdk::Status& failed() const { return failed_; }  // the log could not be written
 
  private:
   bool event(const ServerEvent& e) override;
-  const sdk::Host& host_;
   Recorder& recorder_;
   const Recorded& sent_;
   bool capture_;

@@ -42,8 +42,8 @@ void add_oddities(const Oddities& from, json::Value& to) {
 
 }  // namespace
 
-Exchange::Exchange(const sdk::Host& host, Recorder& recorder, Transport& transport, const SendOptions& options, const Url& url, Recorded sent, Asked asked, std::unique_ptr<Wire> wire)
-    : host_(host), recorder_(recorder), transport_(transport), options_(options), url_(url), sent_(std::move(sent)), asked_(std::move(asked)), wire_(std::move(wire)), parser_(rules_of(asked_, options)) {}
+Exchange::Exchange(Recorder& recorder, Transport& transport, const SendOptions& options, const Url& url, Recorded sent, Asked asked, std::unique_ptr<Wire> wire)
+    : recorder_(recorder), transport_(transport), options_(options), url_(url), sent_(std::move(sent)), asked_(std::move(asked)), wire_(std::move(wire)), parser_(rules_of(asked_, options)) {}
 
 void Exchange::end(std::string_view id, std::string why) {
   ended_ = id;
@@ -56,7 +56,7 @@ int Exchange::code() const {
 }
 
 sdk::Result<json::Value> Exchange::run(const Peer& peer, bool first, int64_t dns_us) {
-  events_ = std::make_unique<EventLines>(host_, recorder_, sent_, options_.capture);
+  events_ = std::make_unique<EventLines>(recorder_, sent_, options_.capture);
   body_ = std::make_unique<AnswerBody>(options_.capture, options_.most_decoded, [this]() -> const ResponseHead& { return asked_.stream ? h2_head_ : parser_.head(); }, events_.get());
   begun_ = now_ns();
   deadline_ = begun_ + options_.timeout_ns;
@@ -257,7 +257,7 @@ sdk::Status Exchange::converse_on() {
   }
   Dialogue wanted{.messages = options_.messages, .most_bytes = options_.most_bytes, .lenient = options_.lenient, .capture = options_.capture};
   if (options_.listen_ns > 0) wanted.listen_ns = options_.listen_ns;
-  DialogueEnd dialogue = H5I_SDK_TRY(converse(host_, recorder_, sent_, *wire_, rest_, wanted));
+  DialogueEnd dialogue = H5I_SDK_TRY(converse(recorder_, sent_, *wire_, rest_, wanted));
   end(dialogue.ended, dialogue.why);
   done_ = now_ns();
   frames_ = json::Object{{"sent", dialogue.frames_sent}, {"received", dialogue.frames_received}, {"bytes", dialogue.bytes_received}};
@@ -285,10 +285,10 @@ void Exchange::describe(json::Value& facts) {
 sdk::Status Exchange::keep(json::Value& facts) {
   json::Value kept = json::Object{};
   const std::string_view raw_head = asked_.stream ? std::string_view(h2_head_.fields.bytes()) : std::string_view(parser_.raw_head());
-  kept["request_head"] = H5I_SDK_TRY(host_.put(sent_.intent().head));
-  kept["request_body"] = H5I_SDK_TRY(host_.put(sent_.intent().body));
-  if (!raw_head.empty()) kept["response_head"] = H5I_SDK_TRY(host_.put(raw_head));
-  if (head_) kept["response_body"] = H5I_SDK_TRY(host_.put(body_->kept()));
+  kept["request_head"] = H5I_SDK_TRY(recorder_.keep(sent_.intent().head));
+  kept["request_body"] = H5I_SDK_TRY(recorder_.keep(sent_.intent().body));
+  if (!raw_head.empty()) kept["response_head"] = H5I_SDK_TRY(recorder_.keep(raw_head));
+  if (head_) kept["response_body"] = H5I_SDK_TRY(recorder_.keep(body_->kept()));
   facts["kept"] = std::move(kept);
   return {};
 }

@@ -28,7 +28,7 @@ struct Asked {
 class Exchange : private H2Sink {
  public:
   // `wire`: dialled already, or not yet.
-  Exchange(const sdk::Host& host, Recorder& recorder, Transport& transport, const SendOptions& options, const Url& url, Recorded sent, Asked asked, std::unique_ptr<Wire> wire);
+  Exchange(Recorder& recorder, Transport& transport, const SendOptions& options, const Url& url, Recorded sent, Asked asked, std::unique_ptr<Wire> wire);
 
   // Everything that is to be in the outcome's line. `first`: the first send of several, which before_last_byte is about. An error: the log could not be written.
   sdk::Result<json::Value> run(const Peer& peer, bool first, int64_t dns_us);
@@ -60,7 +60,6 @@ class Exchange : private H2Sink {
   void listen();
   bool is_event_stream() const;
 
-  const sdk::Host& host_;
   Recorder& recorder_;
   Transport& transport_;
   const SendOptions& options_;

@@ -26,29 +26,15 @@ std::string sha256_hex(std::string_view bytes) {
   return out;
 }
 
-sdk::Result<Recorded> Recorder::intent(Intent i) {
-  std::lock_guard lock(one_);
-  if (degraded_) return sdk::failure(H5I_E_LOG_WRITE, "an outcome could not be written to the session's log: nothing more is sent");
+json::Value value_of(const Intent& i) {
   json::Value body = json::Object{{"method", i.method},
                                   {"url", i.url},
                                   {"peer", i.peer},
-                                  {"rule", i.rule},
-                                  {"head_sha256", sha256_hex(i.head)},
-                                  {"head_bytes", i.head.size()},
-                                  {"body_sha256", sha256_hex(i.body)},
-                                  {"body_bytes", i.body.size()},
                                   {"cookies", names(i.cookies)},
                                   {"credentials", names(i.credentials)},
-                                  {"computed", names(i.computed)},
-                                  {"placement", "not contained"}};
+                                  {"computed", names(i.computed)}};
   if (!i.tls_name.empty()) body["tls_name"] = i.tls_name;
   if (i.parent != 0) body["parent"] = i.parent;
-  if (i.replay_of != 0) body["replay_of"] = i.replay_of;
-  if (!i.identity.empty()) body["identity"] = i.identity;
-  if (!i.experiment.empty()) {
-    body["experiment"] = i.experiment;
-    body["input"] = i.input;
-  }
   if (!i.dropped.empty()) body["dropped"] = names(i.dropped);
   if (!i.withheld.empty()) body["withheld"] = names(i.withheld);
   if (!i.via.empty()) body["via"] = i.via;
@@ -58,11 +44,64 @@ sdk::Result<Recorded> Recorder::intent(Intent i) {
   if (!i.protocol.empty()) body["protocol"] = i.protocol;
   if (!i.left_out.empty()) body["left_out"] = names(i.left_out);
   if (i.raw) body["raw"] = true;
+  return body;
+}
+
+Intent intent_of(const json::Value& facts) {
+  Intent i;
+  i.method = facts["method"].string();
+  i.url = facts["url"].string();
+  i.peer = facts["peer"].string();
+  i.tls_name = facts["tls_name"].string();
+  i.via = facts["via"].string();
+  i.tunnel_to = facts["tunnel_to"].string();
+  i.preflight = facts["preflight"].boolean();
+  i.protocol = facts["protocol"].string();
+  i.raw = facts["raw"].boolean();
+  i.parent = static_cast<uint64_t>(facts["parent"].integer());
+  constexpr std::string_view kDocument = "document ";
+  if (const std::string& by = facts["requester"].string(); by.starts_with(kDocument)) i.document = by.substr(kDocument.size());
+  const std::pair<const char*, std::vector<std::string>*> lists[] = {{"cookies", &i.cookies},   {"credentials", &i.credentials}, {"computed", &i.computed},
+                                                                     {"dropped", &i.dropped},   {"withheld", &i.withheld},       {"left_out", &i.left_out}};
+  for (const auto& [name, list] : lists)
+    for (const json::Value& v : facts[name].array()) list->push_back(v.string());
+  return i;
+}
+
+sdk::Result<uint64_t> Recorder::ask(json::Value question, std::vector<std::string> bytes) {
+  Message answer = H5I_SDK_TRY(far_->ask({std::move(question), std::move(bytes)}));
+  return static_cast<uint64_t>(answer.say["seq"].integer());
+}
+
+sdk::Result<Recorded> Recorder::intent(Intent i) {
+  if (far_) {
+    uint64_t seq = H5I_SDK_TRY(ask(json::Object{{"op", "intent"}, {"facts", value_of(i)}}, {i.head, i.body}));
+    return Recorded(seq, std::move(i));
+  }
+  std::lock_guard lock(one_);
+  if (degraded_) return sdk::failure(H5I_E_LOG_WRITE, "an outcome could not be written to the session's log: nothing more is sent");
+  json::Value body = value_of(i);
+  body["rule"] = i.rule;
+  body["head_sha256"] = sha256_hex(i.head);
+  body["head_bytes"] = i.head.size();
+  body["body_sha256"] = sha256_hex(i.body);
+  body["body_bytes"] = i.body.size();
+  body["placement"] = placement_;
+  if (i.replay_of != 0) body["replay_of"] = i.replay_of;
+  if (!i.identity.empty()) body["identity"] = i.identity;
+  if (!i.experiment.empty()) {
+    body["experiment"] = i.experiment;
+    body["input"] = i.input;
+  }
   uint64_t seq = H5I_SDK_TRY(host_.append("send", body));
   return Recorded(seq, std::move(i));
 }
 
 sdk::Status Recorder::line_of_frame(const Recorded& sent, const Frame& f) {
+  if (far_) {
+    auto told = ask(json::Object{{"op", "frame"}, {"of", sent.seq()}, {"to_peer", f.to_peer}, {"opcode", static_cast<int64_t>(f.opcode)}, {"final", f.final}, {"kept", f.kept}}, {std::string(f.payload)});
+    return told.ok() ? sdk::Status() : sdk::Status(told.error());
+  }
   if (degraded_) return sdk::failure(H5I_E_LOG_WRITE, "an outcome could not be written to the session's log: nothing more is sent");
   json::Value body = json::Object{{"of", sent.seq()},
                                   {"direction", f.to_peer ? "send" : "receive"},
@@ -90,6 +129,10 @@ sdk::Status Recorder::received(const Recorded& sent, const Frame& f) {
 }
 
 sdk::Status Recorder::outcome(const Recorded& sent, json::Value facts) {
+  if (far_) {
+    auto told = ask(json::Object{{"op", "outcome"}, {"of", sent.seq()}, {"facts", std::move(facts)}});
+    return told.ok() ? sdk::Status() : sdk::Status(told.error());
+  }
   facts["of"] = sent.seq();
   std::lock_guard lock(one_);
   auto written = host_.append("outcome", facts);
@@ -105,13 +148,21 @@ sdk::Status Recorder::outcome(const Recorded& sent, json::Value facts) {
 }
 
 sdk::Result<uint64_t> Recorder::refusal(json::Value facts) {
+  if (far_) return ask(json::Object{{"op", "refused"}, {"facts", std::move(facts)}});
   std::lock_guard lock(one_);
   return host_.append("refused", facts);
 }
 
 sdk::Result<uint64_t> Recorder::note(std::string_view kind, const json::Value& facts) {
+  if (far_) return ask(json::Object{{"op", "note"}, {"kind", kind}, {"facts", facts}});
   std::lock_guard lock(one_);
   return host_.append(kind, facts);
+}
+
+sdk::Result<std::string> Recorder::keep(std::string_view payload) {
+  if (!far_) return host_.put(payload);
+  Message answer = H5I_SDK_TRY(far_->ask({json::Object{{"op", "keep"}}, {std::string(payload)}}));
+  return answer.say["sha256"].string();
 }
 
 }  // namespace h5i::websec

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "h5i/plugin.hpp"
+#include "plugins/websec-http/engine/channel.hpp"
 
 namespace h5i::websec {
 
@@ -38,6 +39,9 @@ struct Intent {
   uint64_t input = 0;
   bool raw = false;
 };
+// What its line says beside the digests and what the session knows by itself; and back, from a half that may say anything.
+json::Value value_of(const Intent& intent);
+Intent intent_of(const json::Value& facts);
 
 // A send that is in the log. Made by the recorder alone and good for one connection: it holds the bytes, and they are those whose digest was
 // written. Without one nothing is dialled and nothing is written; it cannot be copied.
@@ -84,7 +88,10 @@ class RecordedFrame {
 // May be used by several threads.
 class Recorder {
  public:
-  explicit Recorder(const sdk::Host& host) : host_(host) {}
+  // `placement`: where the wire is, in every line of a send.
+  explicit Recorder(const sdk::Host& host, std::string placement = "not contained") : host_(host), placement_(std::move(placement)) {}
+  // In a box: what is to be recorded goes to the half on the host, with its bytes, and the token is made when that one has it in the log.
+  Recorder(const sdk::Host& host, Far& far) : host_(host), far_(&far) {}
   // In the log when this returns. The error names the log, and nothing may be sent then.
   sdk::Result<Recorded> intent(Intent intent);
   // A frame that is to be sent on the connection of `sent`, with its bytes as they will be on the wire; and one that came.
@@ -96,10 +103,15 @@ class Recorder {
   sdk::Result<uint64_t> refusal(json::Value facts);
   // A line that is no send: a plan, a finding, an identity.
   sdk::Result<uint64_t> note(std::string_view kind, const json::Value& facts);
+  // A payload that the session keeps; its digest.
+  sdk::Result<std::string> keep(std::string_view payload);
 
  private:
+  sdk::Result<uint64_t> ask(json::Value question, std::vector<std::string> bytes = {});
   sdk::Status line_of_frame(const Recorded& sent, const Frame& frame);
   const sdk::Host& host_;
+  const std::string placement_;
+  Far* const far_ = nullptr;
   std::mutex one_;
   bool degraded_ = false;
 };

@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include "plugins/websec-http/engine/box.hpp"
 #include "plugins/websec-http/engine/redirect.hpp"
 #include "plugins/websec-http/engine/resolve.hpp"
 #include "plugins/websec-http/engine/sender.hpp"
@@ -155,7 +156,7 @@ sdk::Result<std::optional<Sender::Made>> Sender::make(const Url& url, Intent int
   }
   Recorded sent = H5I_SDK_TRY(recorder_.intent(std::move(intent)));
   Made made;
-  made.exchange = std::make_unique<Exchange>(host_, recorder_, transport_, options_, url, std::move(sent), std::move(asked), std::move(wire));
+  made.exchange = std::make_unique<Exchange>(recorder_, transport_, options_, url, std::move(sent), std::move(asked), std::move(wire));
   made.facts = H5I_SDK_TRY(made.exchange->run(peer, hops_ == 0, dns_us_));
   return std::optional<Made>(std::move(made));
 }
@@ -172,6 +173,7 @@ sdk::Status Sender::told(const Recorded& sent, Made& made) {
 }
 
 sdk::Result<Sends> send(const sdk::Host& host, Recorder& recorder, const Scope& scope, const std::string& url, Request request, const SendOptions& options) {
+  if (options.box) return options.box->send(host, recorder, scope, url, std::move(request), options);
   return Sender(host, recorder, scope, options).run(url, std::move(request));
 }
 

@@ -17,6 +17,8 @@
 
 namespace h5i::websec {
 
+class Box;
+
 struct SendOptions {
   int follow = 0;  // hops
   int64_t timeout_ns = 30'000'000'000;  // of each send
@@ -39,6 +41,7 @@ struct SendOptions {
   bool http2 = false;              // and nothing else: what is in the log is what is said
   std::vector<std::string> messages;  // of a WebSocket
   int64_t listen_ns = 0;           // to what follows a WebSocket's handshake, or to a stream of events; 0: as long as a send may take
+  Box* box = nullptr;              // the box that the wire is in; nobody's: this process has it
   std::function<bool()> admit;             // asked before each hop is recorded, and waits its turn; false ends the send
   std::function<void()> before_last_byte;  // of the first hop: all but its last byte is with the peer
 };
