@@ -139,7 +139,8 @@ Result<EngineInBox> EngineInBox::start(const BoxEntry& box, const plugin::Plugin
   tell.reset();
 
   const plugin::LoadSpec spec = spec_of(engine, library, copy);
-  H5I_TRY(plugin::send_frame(out.channel_, plugin::FrameType::LOAD, kLoad, json::canonical(plugin::load_document(spec)), {&copy}));
+  // A run that was refused at once has closed the other end: its own report says why.
+  if (auto sent = plugin::send_frame(out.channel_, plugin::FrameType::LOAD, kLoad, json::canonical(plugin::load_document(spec)), {&copy}); !sent && sent.error().sys_errno != EPIPE) return sent.error();
   pollfd p[] = {{out.channel_.get(), POLLIN, 0}, {out.told_.get(), POLLIN, 0}};
   const int64_t until = monotonic_ns() + kStartMs * 1'000'000;
   int n;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "core/base/text.hpp"
 #include "core/evidence/files.hpp"
@@ -337,7 +338,8 @@ Result<void> record_the_box(const WebSession& session, const WebAct& act, Result
   H5I_TRY(log.append(seen));
   if (!answer) return {};
   Json& document = answer->document;
-  for (const Json& f : document["forged"].array()) {
+  const Json forged = std::as_const(document)["forged"];
+  for (const Json& f : forged.array()) {
     evidence::Record claimed;
     claimed.observer = evidence::Observer::box();
     claimed.boundary = evidence::Boundary::NET;
@@ -345,7 +347,7 @@ Result<void> record_the_box(const WebSession& session, const WebAct& act, Result
     claimed.body = f;
     H5I_TRY(log.append(claimed));
   }
-  if (!document["forged"].array().empty()) answer->code = 2;
+  if (!forged.array().empty()) answer->code = 2;
   document["box"] = json::Object{{"run", body["run"]}, {"receipt", body["receipt"]}};
   for (const Json& r : body["network"]["refused"].array())
     document["lines"].push("  host-observed: the rules of the box refused " + printable(r["to"].string()) + ", " + std::to_string(r["packets"].integer()) + " packets");

@@ -26,7 +26,7 @@ struct Engine {
 };
 
 // `folder`: of a session whose log has a first record; empty: none is served.
-Engine engine(const std::string& folder, const char* kind = "websec", rlim_t largest_file = RLIM_INFINITY, bool writes = true) {
+Engine engine(const std::string& folder, const char* kind = "websec", rlim_t largest_file = RLIM_INFINITY, bool writes = true, bool network = true) {
   Engine out;
   std::string bytes = read_file(build_dir() + "/tests/host/plugins/websec-fixture.so");
   auto library = plugin::sealed_memfd("fixture", bytes);
@@ -49,6 +49,7 @@ Engine engine(const std::string& folder, const char* kind = "websec", rlim_t lar
   spec.kind = kind;
   spec.session = !folder.empty();
   spec.writes = writes;
+  spec.network = network;
   if (auto loaded = started->load(spec); !loaded) {
     out.error = loaded.error().what + ": " + loaded.error().evidence;
     return out;
@@ -104,6 +105,20 @@ KERNEL_TEST("an engine runs nothing, reads and writes nothing but its session, a
     std::string said = attempt();
     KCHECK_SAYS(said == "done" || (act == "vsock" && said == "EAFNOSUPPORT"), "control: " + act + " " + said);
   }
+}
+
+KERNEL_TEST("an engine whose wire is in a box makes no socket itself", "[engine]") {
+  const std::string folder = session_in(k.dir()), theirs = k.dir() + "/theirs";
+  fill(theirs);
+  Engine e = engine(folder, "websec", RLIM_INFINITY, true, false);
+  KCHECK_SAYS(e.process, e.error);
+  KREQUIRE(e.process);
+  auto answer = e.process->act(asked("try", json::Object{{"theirs", theirs}}), 30000);
+  KREQUIRE(answer);
+  for (const char* act : {"inet-stream", "inet6-datagram", "netlink-route", "unix-stream", "unix-pair", "vsock", "netlink-netfilter", "fork", "exec"})
+    KCHECK_SAYS(answer->document[act].string() == "EPERM", act + (" " + answer->document[act].string()));
+  for (const char* act : {"thread", "read-certificates"}) KCHECK_SAYS(answer->document[act].string() == "done", act + (" " + answer->document[act].string()));
+  // The control: an engine with its own wire makes them (the test above).
 }
 
 KERNEL_TEST("what an engine says is in the log as the engine's, whatever it calls itself", "[engine]") {
