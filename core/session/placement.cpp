@@ -66,6 +66,8 @@ plugin::LoadSpec spec_of(const plugin::PluginInfo& engine, const plugin::Verifie
 
 Json not_placed() { return json::Object{{"text", kNotContained}}; }
 
+bool is_placed(const Json& manifest) { return manifest["placement"]["box"].is_string(); }
+
 const std::string& placement_text(const Json& manifest) {
   static const std::string none = kNotContained;
   const Json& p = manifest["placement"];

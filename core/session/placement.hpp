@@ -20,6 +20,7 @@ Json not_placed();
 Result<Json> placement_in(const BoxEntry& box);
 // The box of a placement, when it is still the one that the session was opened in. CANCELLED says what became of it.
 Result<BoxEntry> box_of(const Json& placement);
+bool is_placed(const Json& manifest);
 // In words, of a session's manifest.
 const std::string& placement_text(const Json& manifest);
 

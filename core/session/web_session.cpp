@@ -119,7 +119,7 @@ Result<WebAnswer> serve(const plugin::PluginInfo& engine, const UniqueFd& folder
   events.log = [&](int, const std::string& text) {
     if (act.progress) act.progress(text);
   };
-  plugin::HostProcess host = H5I_TRY(start_engine(engine, folder, right, std::move(events), request["session"]["placement"]["box"].is_string(), channel));
+  plugin::HostProcess host = H5I_TRY(start_engine(engine, folder, right, std::move(events), is_placed(std::as_const(request)["session"]), channel));
   if (channel) request["channel"] = plugin::kEngineChannelFd;
   channel.reset();
   auto answer = H5I_TRY(host.act(request, act.timeout_ms));
@@ -365,8 +365,8 @@ Result<WebAnswer> act_alone_in(WebSession& session, const WebAct& act) {
   UniqueFd folder = H5I_TRY(os::open_directory(session.dir));
   H5I_TRY(record_the_dead(session));
   std::optional<EngineInBox> in_box;
-  if (session.manifest["placement"]["box"].is_string() && sends(act.act)) {
-    auto box = box_of(session.manifest["placement"]);
+  if (is_placed(session.manifest) && sends(act.act)) {
+    auto box = box_of(std::as_const(session.manifest)["placement"]);
     if (!box && box.error().code == Errc::CANCELLED) return end_over_its_box(session, box.error());
     auto started = box ? EngineInBox::start(*box, engine) : Result<EngineInBox>(box.error());
     if (!started) {

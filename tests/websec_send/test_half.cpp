@@ -217,6 +217,39 @@ TEST_CASE("what is no message ends the channel, and so does a half that ends") {
   CHECK(e.log->lines[1].second["ended"].string() == "box-ended");
 }
 
+TEST_CASE("a half in a box that fails leaves no send without its outcome, and what it sends unasked for is not kept") {
+  int pair[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+  UniqueFd ours(pair[0]), theirs(pair[1]);
+  Log log;
+  std::thread box([&] {
+    Half half(theirs.get());
+    std::string broken;
+    (void)half.channel.receive(&broken);
+    auto asked = half.channel.receive(&broken);
+    half.id = asked->say["id"].integer();
+    CHECK(half.intent({}));
+    json::Value end = json::Object{{"op", "done"}, {"id", half.id}, {"error", "bad alloc"}, {"code", static_cast<int64_t>(H5I_E_LOG_WRITE)}};
+    (void)half.channel.send({end, {}});
+    // Nobody takes these: they are for a send that is not there, and the channel goes on.
+    for (int i = 0; i < 100; i++) (void)half.channel.send({json::Object{{"op", "keep"}, {"id", 77}}, {std::string(100'000, 'x')}});
+    (void)half.channel.receive(&broken);
+  });
+  const h5i_host host{sizeof(h5i_host), 0, &log, interface};
+  sdk::Host services(&host);
+  Scope scope = *Scope::parse("allow http://10.1.2.3:8080");
+  Recorder recorder(services, "x");
+  {
+    Box half(ours.get(), {"x", "host"}, scope, {}, false);
+    auto sends = half.send(services, recorder, scope, "http://10.1.2.3:8080/a?b=1", {}, {});
+    REQUIRE(!sends.ok());
+    CHECK(sends.error().code == H5I_E_SYSTEM);  // and no word of the log's
+  }
+  box.join();
+  REQUIRE(log.lines.size() == 2);
+  CHECK(log.lines[1].first == "outcome");
+}
+
 TEST_CASE("bytes that are no message are refused by the channel, whatever they are") {
   const std::string cases[] = {std::string(1, '\0'), std::string("\2abc"), std::string("\0\xff\xff\xff\xff", 5), std::string("\0\2\0\0\0{}", 7), std::string("\0\x08\0\0\0{\"say\":1", 12), std::string(70 << 10, 'x')};
   for (const std::string& bytes : cases) {

@@ -2,6 +2,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "core/base/sha256.hpp"
+#include "tests/websec_send/boxed.hpp"
 #include "tests/websec_send/tls_site.hpp"
 #include "tests/websec_send/trace.hpp"
 
@@ -211,4 +212,24 @@ TEST_CASE("over HTTP/2 too the line comes before the first byte") {
     CHECK((record < dialled && dialled < preface && preface < calls.size()));
     from = preface + 1;
   }
+}
+
+TEST_CASE("from a box HTTP/2 and TLS go as they go without one, and the digest is that of the frames") {
+  const Identity self = certificate("127.0.0.1", "IP:127.0.0.1", nullptr);
+  H2Origin origin(&self);
+  Boxed b(users().back());
+  b.web({"open", "s", "--scope", origin.url(""), "--in", "out"});
+  write_file(b.p / "body", std::string(200'000, 'b'));
+  b.web({"send", "s", origin.url("/x"), "--http2", "--insecure", "--method", "POST", "--data-file", b.p / "body"});
+  auto heads = origin.heads(0);
+  REQUIRE(heads.size() == 1);
+  Json send = b.of("s", "send")[0]["body"], outcome = b.of("s", "outcome")[0]["body"];
+  CHECK(send["head_sha256"].string() == sha256_hex(heads[0]));
+  CHECK(send["placement"].string() == kIn);
+  CHECK(origin.bodies() == read_file(b.p / "body"));
+  CHECK(outcome["status"].integer() == 200);
+  CHECK(outcome["tls"].is_object());
+  // Whom TLS trusts is what the session says, there too.
+  b.web({"send", "s", origin.url("/y"), "--http2"}, 2);
+  CHECK(b.of("s", "outcome")[1]["body"]["ended"].string() == "tls-untrusted");
 }

@@ -1,52 +1,12 @@
 // A session whose wire is in a box: what is recorded and by whom, what the box's rules refuse, and what a hostile program of the box can do about it.
 #include "core/base/sha256.hpp"
 #include "core/evidence/log.hpp"
-#include "tests/cli/project.hpp"
-#include "tests/support/schema.hpp"
-#include "tests/websec_send/site.hpp"
+#include "tests/websec_send/boxed.hpp"
 
 using namespace h5i;
 using namespace h5i::test;
 
 namespace {
-
-// A project with a box that has the host's network and one that has none.
-struct Boxed {
-  Project p;
-  explicit Boxed(uid_t uid) : p(uid) {
-    std::filesystem::create_directories(p / "r/.h5i");
-    write_file(p / "r/.h5i/env.yaml", "profiles:\n  out:\n    net:\n      mode: host\n");
-    give(p / "r/.h5i", uid);
-    p.git("add -f . && git commit -qm policy");
-    p.ok({"box", "create", "--name", "out", "--isolation", "process", "--profile", "out"});
-  }
-  Ended web(std::vector<std::string> words, int status = 0) const {
-    words.insert(words.begin(), "websec");
-    return p.ok(std::move(words), status);
-  }
-  Json json_of(std::vector<std::string> words, int status = 0) const {
-    const std::string verb = words[0];
-    words.push_back("--json");
-    Ended e = web(std::move(words), status);
-    CAPTURE(verb, e.out, e.err);
-    for (const std::string& error : schema_errors_of_text("websec-" + verb, e.out)) FAIL_CHECK(error);
-    auto v = json::parse(e.out);
-    return v ? *v : Json();
-  }
-  std::string log(const std::string& session) const { return p / (".local/state/h5i/websec/" + session + "/log.jsonl"); }
-  std::vector<Json> records(const std::string& file, const std::string& kind = "") const {
-    std::vector<Json> out;
-    std::ifstream in(file);
-    for (std::string line; std::getline(in, line);)
-      if (auto v = json::parse(line); v && (kind.empty() || (*v)["kind"].string() == kind)) out.push_back(*v);
-    return out;
-  }
-  std::vector<Json> of(const std::string& session, const std::string& kind) const { return records(log(session), kind); }
-};
-
-constexpr const char* kIn = "in box human/out (process)";
-
-std::vector<uid_t> who() { return geteuid() == 0 ? std::vector<uid_t>{0, kOther} : std::vector<uid_t>{0}; }
 
 // The half in the box, by the words it was started with, below this process.
 pid_t half_below(pid_t top) {
@@ -75,7 +35,7 @@ TEST_CASE("with --in the request leaves from the box, the log is written on the 
     if (has(r, "GET /login")) return std::string("HTTP/1.1 200 OK\r\nSet-Cookie: sid=secretvalue\r\nContent-Length: 2\r\n\r\nok");
     return ok();
   });
-  for (uid_t uid : who()) {
+  for (uid_t uid : users()) {
     CAPTURE(uid);
     const size_t before = origin.requests().size();
     Boxed b(uid);
@@ -133,7 +93,7 @@ TEST_CASE("with --in the request leaves from the box, the log is written on the 
 
 TEST_CASE("a box without a network refuses each send, and the line says that it was the box") {
   Origin origin([](const std::string&) { return ok(); });
-  Boxed b(who().back());
+  Boxed b(users().back());
   b.p.create("shut");
   b.web({"open", "s", "--scope", origin.url(""), "--scope", "http://app.test", "--in", "shut"});
   Ended e = b.web({"send", "s", origin.url("/")}, 1);
@@ -153,7 +113,7 @@ TEST_CASE("a box without a network refuses each send, and the line says that it 
 }
 
 TEST_CASE("--in is refused where no box can keep the engine, and names why") {
-  Boxed b(who().back());
+  Boxed b(users().back());
   b.p.create("ws", "workspace");
   Ended e = b.web({"open", "s", "--scope", "app.test", "--in", "ws"}, 2);
   CHECK(has(e.err, "missing at tier workspace"));
@@ -172,7 +132,7 @@ TEST_CASE("one run at a time: a busy box refuses the send, and a box with a send
     usleep(1'500'000);
     return ok();
   });
-  Boxed b(who().back());
+  Boxed b(users().back());
   b.web({"open", "s", "--scope", origin.url(""), "--in", "out"});
   pid_t run = start(b.p.h5i({"box", "run", "out", "--", "sh", "-c", "touch here; sleep 60"}), b.p / "out", b.p / "err");
   for (int i = 0; i < 20'000 && !std::filesystem::exists(b.p.paths("out").work() + "/here"); i++) usleep(1000);
@@ -194,7 +154,7 @@ TEST_CASE("one run at a time: a busy box refuses the send, and a box with a send
 }
 
 TEST_CASE("a session ends with its box, and says so") {
-  Boxed b(who().back());
+  Boxed b(users().back());
   b.p.create("gone");
   b.p.create("off");
   b.web({"open", "s", "--scope", "http://127.0.0.1:9", "--in", "gone"});
@@ -215,7 +175,7 @@ TEST_CASE("a session ends with its box, and says so") {
 
 TEST_CASE("a hostile program of the box leaves nothing that speaks for the engine") {
   Origin origin([](const std::string&) { return ok(); });
-  for (uid_t uid : who()) {
+  for (uid_t uid : users()) {
     CAPTURE(uid);
     Boxed b(uid);
     b.web({"open", "s", "--scope", origin.url(""), "--in", "out"});
@@ -283,7 +243,7 @@ TEST_CASE("whoever is killed, a send in a box is in the log before it is seen, a
     usleep(700'000);
     return ok();
   });
-  for (uid_t uid : who()) {
+  for (uid_t uid : users()) {
     CAPTURE(uid);
     Boxed b(uid);
     b.web({"open", "s", "--scope", origin.url(""), "--in", "out"});
@@ -316,4 +276,48 @@ TEST_CASE("whoever is killed, a send in a box is in the log before it is seen, a
     CHECK(ends == std::vector<std::string>{"box-ended", "complete"});
     CHECK(b.of("s", "engine-died").size() == 2);
   }
+}
+
+TEST_CASE("raw bytes, bodies and a script's preflight go from a box as they go without one") {
+  Origin origin([](const std::string& r) {
+    if (has(r, "OPTIONS ")) return std::string("HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: http://page.test\r\nAccess-Control-Allow-Methods: PUT\r\n\r\n");
+    return ok();
+  });
+  Boxed b(users().back());
+  b.web({"open", "s", "--scope", origin.url(""), "--in", "out"});
+  write_file(b.p / "raw", "GET /raw HTTP/1.1\r\nHost: elsewhere.test\r\nX:  y\r\n\r\n");
+  write_file(b.p / "body", std::string(300'000, '\xff'));
+  b.web({"send", "s", origin.url("/raw"), "--raw", b.p / "raw"});
+  b.web({"send", "s", origin.url("/body"), "--data-file", b.p / "body"});
+  b.web({"send", "s", origin.url("/host"), "-H", "Host: other.test", "-H", "X-Mixed: a"});
+  Json script = b.json_of({"send", "s", origin.url("/put"), "--document", "http://page.test/", "--method", "PUT"});
+  CHECK(script["rows"].array().size() == 2);
+  auto requests = origin.requests();
+  REQUIRE(requests.size() == 5);
+  CHECK(requests[0] == read_file(b.p / "raw"));
+  CHECK(requests[1].ends_with(read_file(b.p / "body")));
+  CHECK(has(requests[2], "Host: other.test\r\n"));
+  CHECK(has(requests[3], "OPTIONS /put "));
+  CHECK(b.of("s", "send").size() == 5);
+  CHECK(b.of("s", "box-claimed").empty());
+  CHECK(has(b.json_of({"send", "s", origin.url("/p"), "--proxy", origin.url("")}, 2)["rows"].array()[0]["text"].string(), "a proxy is not spoken to from a box"));
+  CHECK(origin.requests().size() == 5);
+}
+
+TEST_CASE("who stops the box ends the act, and the log says that the box ended") {
+  Origin origin([](const std::string&) {
+    usleep(3'000'000);
+    return ok();
+  });
+  Boxed b(users().back());
+  b.web({"open", "s", "--scope", origin.url(""), "--in", "out"});
+  pid_t send = start(b.p.h5i({"websec", "send", "s", origin.url("/")}), b.p / "out", b.p / "err");
+  for (int i = 0; i < 20'000 && origin.served() == 0; i++) usleep(1000);
+  b.p.ok({"box", "stop", "out"});
+  CHECK(wait_for(send, 60) == 2);
+  CAPTURE(read_file(b.p / "out"), read_file(b.p / "err"));
+  REQUIRE(b.of("s", "outcome").size() == 1);
+  CHECK(b.of("s", "outcome")[0]["body"]["ended"].string() == "box-ended");
+  CHECK(b.of("s", "box-run").at(0)["body"]["outcome"]["status"].string() != "exited");
+  CHECK(b.p.ok({"box", "run", "out", "--", "true"}).status == 0);
 }

@@ -3,6 +3,7 @@
 #include <openssl/sha.h>
 
 #include "core/base/sha256.hpp"
+#include "tests/websec_send/boxed.hpp"
 #include "tests/websec_send/tls_site.hpp"
 #include "tests/websec_send/trace.hpp"
 
@@ -207,4 +208,17 @@ TEST_CASE("a stream of events is a line for each, and listening to it for a time
   CHECK(e.status == 0);
   CHECK(user.records("t", "outcome")[0]["body"]["ended"].string() == "listened");
   CHECK(user.records("t", "event").size() == 1);
+}
+
+TEST_CASE("from a box each frame of a WebSocket has its line before it goes, as without one") {
+  Echo echo;
+  Boxed b(users().back());
+  b.web({"open", "s", "--scope", "http://127.0.0.1:" + echo.port(), "--in", "out", "--capture"});
+  b.web({"send", "s", echo.url(), "--message", "one", "--message", "two", "--listen", "1"});
+  auto frames = b.of("s", "frame");
+  REQUIRE(frames.size() == 6);
+  CHECK(frames[0]["body"]["sha256"].string() == sha256_hex("one"));
+  CHECK(frames[0]["body"]["direction"].string() == "send");
+  CHECK(echo.seen()[1] == "1 two");
+  for (const Json& f : frames) CHECK(f["lane"].string() == "engine-claimed");
 }

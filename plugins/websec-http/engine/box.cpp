@@ -11,7 +11,7 @@
 namespace h5i::websec {
 namespace {
 
-constexpr size_t kMostWaiting = 8;    // messages of one send: it waits for each answer, so that more are a flood
+constexpr size_t kMostWaiting = 2;    // messages of one send: it waits for each answer, so that more are a flood
 constexpr size_t kMostForged = 100;
 constexpr size_t kShown = 2000;       // bytes of what was said and may not be
 
@@ -163,12 +163,14 @@ class Box::One {
     return m;
   }
 
+  static json::Value nothing_more(const char* id, const std::string& why) {
+    return json::Object{{"ended", id}, {"text", why}, {"sent_bytes", 0}, {"wire_bytes", 0}, {"times", json::Object{{"total_us", 0}}}, {"facts", json::Array{}}};
+  }
   // Nothing more comes of it: what was recorded and has no outcome gets one, and what was not even recorded is a refusal.
   sdk::Result<Sends> lost(const std::string& url, const std::string& why, const char* id) {
     for (auto& [seq, sent] : sent_) {
       if (ended_.count(seq)) continue;
-      json::Value facts = json::Object{{"ended", id}, {"text", why}, {"sent_bytes", 0}, {"wire_bytes", 0}, {"times", json::Object{{"total_us", 0}}}, {"facts", json::Array{}}};
-      H5I_SDK_TRY(told(seq, std::move(facts)));
+      H5I_SDK_TRY(told(seq, nothing_more(id, why)));
     }
     if (sent_.empty()) {
       auto parsed = Url::parse(url);
@@ -181,7 +183,11 @@ class Box::One {
   }
 
   sdk::Result<bool> is_over(const Message& m) {
-    if (m.say["error"].is_string()) return sdk::failure(static_cast<h5i_status>(m.say["code"].integer(H5I_E_INTERNAL)), m.say["error"].string());
+    if (m.say["error"].is_string()) {
+      for (auto& [seq, sent] : sent_)
+        if (!ended_.count(seq)) H5I_SDK_TRY(told(seq, nothing_more("box-ended", log_text(m.say["error"].string()))));
+      return sdk::failure(m.say["code"].integer() == H5I_E_INVALID ? H5I_E_INVALID : H5I_E_SYSTEM, "in the box: " + log_text(m.say["error"].string()));
+    }
     for (const auto& [seq, sent] : sent_)
       if (!ended_.count(seq)) {
         box_.forge("an end without an outcome", m.say);

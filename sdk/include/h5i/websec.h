@@ -1,6 +1,6 @@
 /* h5i.websec/1: what talks to a target. All functions are called on the main thread of a host process of the plugin's own, which is confined
  * before the plugin is loaded: no program is executed, no file is reached but the session's own folder and the system's public files, and no
- * socket but an internet one is made. */
+ * socket but an internet one is made; where the session's wire is in a box, none at all. */
 #ifndef H5I_WEBSEC_H
 #define H5I_WEBSEC_H
 #include "h5i/abi.h"
