@@ -4,17 +4,12 @@
 
 #include "plugins/websec-http/cookie/cookie_date.hpp"
 #include "plugins/websec-http/cookie/jar.hpp"
+#include "tests/fuzz/target.hpp"
 
 using namespace h5i::websec;
+using namespace h5i::test;
 
 namespace {
-
-std::string_view line(std::string_view& text) {
-  size_t end = text.find('\n');
-  std::string_view first = text.substr(0, end);
-  text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-  return first;
-}
 
 bool begins(std::string_view s, std::string_view prefix) {
   if (s.size() < prefix.size()) return false;

@@ -3,17 +3,12 @@
 #include <cstdlib>
 
 #include "plugins/websec-http/cors/cors.hpp"
+#include "tests/fuzz/target.hpp"
 
 using namespace h5i::websec;
+using namespace h5i::test;
 
 namespace {
-
-std::string_view line(std::string_view& text) {
-  size_t end = text.find('\n');
-  std::string_view first = text.substr(0, end);
-  text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-  return first;
-}
 
 bool is_token(std::string_view s) {
   for (char c : s)

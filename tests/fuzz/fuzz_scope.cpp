@@ -3,19 +3,10 @@
 #include <cstdlib>
 
 #include "plugins/websec-http/scope/dial.hpp"
+#include "tests/fuzz/target.hpp"
 
 using namespace h5i::websec;
-
-namespace {
-
-std::string_view line(std::string_view& text) {
-  size_t end = text.find('\n');
-  std::string_view first = text.substr(0, end);
-  text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-  return first;
-}
-
-}  // namespace
+using namespace h5i::test;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -6,14 +6,13 @@
 #include "h5i/json.hpp"
 #include "plugins/websec-http/candidates/candidates.hpp"
 #include "plugins/websec-http/url/url.hpp"
+#include "tests/fuzz/target.hpp"
 
 using namespace h5i::websec;
+using namespace h5i::test;
 
 namespace {
 
-void want(bool holds) {
-  if (!holds) abort();
-}
 bool plain(const std::string& s) {
   for (char c : s)
     if (c < 0x21 || c > 0x7e) return false;

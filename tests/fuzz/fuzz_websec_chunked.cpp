@@ -4,14 +4,13 @@
 
 #include "plugins/websec-http/http/chunked.hpp"
 #include "plugins/websec-http/http/request.hpp"
+#include "tests/fuzz/target.hpp"
 
 using namespace h5i::websec;
+using namespace h5i::test;
 
 namespace {
 
-void want(bool holds) {
-  if (!holds) abort();
-}
 struct Read {
   ChunkDecoder::State state;
   size_t used = 0, trailers = 0;

@@ -4,16 +4,15 @@
 #include <string>
 
 #include "plugins/websec-http/decode/decode.hpp"
+#include "tests/fuzz/target.hpp"
 
 using namespace h5i::websec;
+using namespace h5i::test;
 
 namespace {
 
 constexpr uint64_t kCap = 200000;
 
-void want(bool holds) {
-  if (!holds) abort();
-}
 std::string decode(std::string_view s, const std::vector<std::string>& codings, size_t step, bool* stopped) {
   StringSink sink;
   BodyDecoder d(codings, {.output = kCap, .ratio = UINT64_MAX, .ratio_from = kCap}, sink);

@@ -5,14 +5,13 @@
 #include <vector>
 
 #include "plugins/websec-http/http/edit.hpp"
+#include "tests/fuzz/target.hpp"
 
 using namespace h5i::websec;
+using namespace h5i::test;
 
 namespace {
 
-void want(bool holds) {
-  if (!holds) abort();
-}
 size_t count(std::string_view s, std::string_view what) {
   size_t n = 0;
   for (size_t at = s.find(what); at != std::string_view::npos; at = s.find(what, at + what.size())) n++;

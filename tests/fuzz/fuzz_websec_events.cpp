@@ -4,14 +4,13 @@
 #include <string>
 
 #include "plugins/websec-http/http/server_events.hpp"
+#include "tests/fuzz/target.hpp"
 
 using namespace h5i::websec;
+using namespace h5i::test;
 
 namespace {
 
-void want(bool holds) {
-  if (!holds) abort();
-}
 struct Seen : EventSink {
   std::string all;
   uint64_t last = 0;

@@ -6,16 +6,10 @@
 #include "plugins/websec-http/facts/facts.hpp"
 #include "plugins/websec-http/http/request.hpp"
 #include "plugins/websec-http/http/response.hpp"
+#include "tests/fuzz/target.hpp"
 
 using namespace h5i::websec;
-
-namespace {
-
-void want(bool holds) {
-  if (!holds) abort();
-}
-
-}  // namespace
+using namespace h5i::test;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

@@ -5,14 +5,12 @@
 #include <string>
 
 #include "plugins/websec-http/h2/connection.hpp"
+#include "tests/fuzz/target.hpp"
 
 using namespace h5i::websec;
+using namespace h5i::test;
 
 namespace {
-
-void want(bool holds) {
-  if (!holds) abort();
-}
 
 struct Log : H2Sink {
   struct Body : BodySink {

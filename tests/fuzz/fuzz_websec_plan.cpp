@@ -2,14 +2,13 @@
 #include <cstdlib>
 
 #include "plugins/websec-http/plan/plan.hpp"
+#include "tests/fuzz/target.hpp"
 
 using namespace h5i;
 using namespace h5i::websec;
+using namespace h5i::test;
 
 namespace {
-void want(bool holds) {
-  if (!holds) abort();
-}
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -5,8 +5,10 @@
 #include <string>
 
 #include "plugins/websec-http/http/response.hpp"
+#include "tests/fuzz/target.hpp"
 
 using namespace h5i::websec;
+using namespace h5i::test;
 
 namespace {
 
@@ -18,10 +20,6 @@ struct Read {
   std::string_view reuse;
   bool operator==(const Read&) const = default;
 };
-
-void want(bool holds) {
-  if (!holds) abort();
-}
 
 Read read(std::string_view s, const ResponseRules& rules, size_t step) {
   ResponseParser p(rules);

@@ -5,15 +5,14 @@
 #include "h5i/json.hpp"
 #include "plugins/websec-http/text/fence.hpp"
 #include "plugins/websec-http/text/safe_json.hpp"
+#include "tests/fuzz/target.hpp"
 
 using namespace h5i;
 using namespace h5i::websec;
+using namespace h5i::test;
 
 namespace {
 
-void want(bool holds) {
-  if (!holds) abort();
-}
 void harmless(const std::string& s, bool lines) {
   for (size_t i = 0; i < s.size();) {
     int n = json::detail::utf8_len(s, i);

@@ -7,15 +7,14 @@
 
 #include "plugins/websec-http/text/show.hpp"
 #include "plugins/websec-http/tls/facts.hpp"
+#include "tests/fuzz/target.hpp"
 
 using namespace h5i;
 using namespace h5i::websec;
+using namespace h5i::test;
 
 namespace {
 
-void want(bool holds) {
-  if (!holds) abort();
-}
 void safe(const json::Value& v) {
   if (v.is_string()) {
     Shown s = show(v.string(), {.cap = SIZE_MAX});

@@ -4,14 +4,13 @@
 #include <string>
 
 #include "plugins/websec-http/http/websocket.hpp"
+#include "tests/fuzz/target.hpp"
 
 using namespace h5i::websec;
+using namespace h5i::test;
 
 namespace {
 
-void want(bool holds) {
-  if (!holds) abort();
-}
 struct Seen : WsSink {
   std::string frames, messages, again;
   bool frame(const WsFrame& f, std::string_view p) override {

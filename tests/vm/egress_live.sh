@@ -6,13 +6,7 @@ short=${1-}
 boxes=(live)
 [[ $short == short ]] || boxes+=(shut plain)
 h5i=/h5i/out/bin/h5i
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
-cd "$(mktemp -d)" || exit 1
-export HOME=$PWD/home
-mkdir home r && cd r || exit 1
-git init -q . && git config user.name u && git config user.email u@x.test
-mkdir .h5i
+. /h5i/repository.sh
 cat >.h5i/env.yaml <<'YAML'
 profiles:
   live:  { extends: default, isolation: supervised, net: { egress: [api.test] } }

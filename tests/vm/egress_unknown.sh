@@ -9,13 +9,7 @@ if [[ ${1-} == install ]]; then
   cp -r /h5i/out /run/faulty && cp /h5i/h5i-net-faulty /run/faulty/libexec/h5i/h5i-net
   exit
 fi
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
-cd "$(mktemp -d)" || exit 1
-export HOME=$PWD/home
-mkdir home r && cd r || exit 1
-git init -q . && git config user.name u && git config user.email u@x.test
-mkdir .h5i
+. /h5i/repository.sh
 echo 'profiles: { live: { extends: default, isolation: supervised, net: { egress: [api.test] } } }' >.h5i/env.yaml
 git add -A && git commit -qm one
 "$h5i" box create --name live --profile live >out 2>err || { cat out err; fail "create"; }

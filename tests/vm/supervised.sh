@@ -3,14 +3,7 @@
 #   [UPLINK=NAME] supervised.sh [short]      short: what may differ by who runs it; NAME: what carries the packets, slirp4netns or pasta
 set -u
 h5i=/h5i/out/bin/h5i
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
-is() { [[ $2 == "$3" ]] || fail "$1: '$2' instead of '$3'"; }
-cd "$(mktemp -d)" || exit 1
-export HOME=$PWD/home
-mkdir home r && cd r || exit 1
-git init -q . && git config user.name u && git config user.email u@x.test
-mkdir .h5i
+. /h5i/repository.sh
 cat >.h5i/env.yaml <<'YAML'
 profiles:
   net:    { extends: default, isolation: supervised, net: { egress: [api.test, "mirror.test:8443", "198.51.100.0/28:80"] } }

@@ -1,37 +1,14 @@
 // Content codings over the wire: what came is kept as it came, what it says is hashed and counted, and nothing grows without an end.
-#include <brotli/encode.h>
-#include <zlib.h>
 #include <zstd.h>
 
 #include "core/base/sha256.hpp"
+#include "tests/support/encoders.hpp"
 #include "tests/websec_send/site.hpp"
 
 using namespace h5i;
 using namespace h5i::test;
 
 namespace {
-
-std::string gzip(const std::string& plain) {
-  z_stream z{};
-  REQUIRE(deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) == Z_OK);
-  std::string out(deflateBound(&z, plain.size()) + 64, '\0');
-  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
-  z.avail_in = static_cast<uInt>(plain.size());
-  z.next_out = reinterpret_cast<Bytef*>(out.data());
-  z.avail_out = static_cast<uInt>(out.size());
-  REQUIRE(deflate(&z, Z_FINISH) == Z_STREAM_END);
-  out.resize(z.total_out);
-  deflateEnd(&z);
-  return out;
-}
-
-std::string brotli(const std::string& plain) {
-  size_t size = BrotliEncoderMaxCompressedSize(plain.size()) + 64;
-  std::string out(size, '\0');
-  REQUIRE(BrotliEncoderCompress(5, 22, BROTLI_MODE_GENERIC, plain.size(), reinterpret_cast<const uint8_t*>(plain.data()), &size, reinterpret_cast<uint8_t*>(out.data())) == BROTLI_TRUE);
-  out.resize(size);
-  return out;
-}
 
 std::string zstd(const std::string& plain) {
   std::string out(ZSTD_compressBound(plain.size()), '\0');
