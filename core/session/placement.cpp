@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/text.hpp"
+#include "core/evidence/log.hpp"
 #include "core/os/fs.hpp"
 #include "core/session/cleanup.hpp"
 #include "core/session/run.hpp"
@@ -83,7 +84,7 @@ Result<Json> placement_in(const BoxEntry& box) {
                       {"box", m.name.str()},
                       {"tier", m.tier},
                       {"dir", box.paths.dir},
-                      {"created", m.created},
+                      {"log", H5I_TRY(evidence::read_head(box.paths.log())).log_id},
                       {"policy_digest", m.policy_digest.value},
                       {"network", network_of(policy, m)}});
 }
@@ -95,7 +96,7 @@ Result<BoxEntry> box_of(const Json& placement) {
   auto m = load_manifest(box.paths);
   if (!m && (m.error().code == Errc::NOT_FOUND || m.error().code == Errc::BOX_NOT_FOUND)) return over("it was removed");
   if (!m) return m.error();
-  if (m->created != placement["created"].string()) return over("it was removed, and another one has its name");
+  if (H5I_TRY(evidence::read_head(box.paths.log())).log_id != placement["log"].string()) return over("it was removed, and another one has its name");
   if (m->state == BoxState::ABORTED) return over("it is aborted");
   if (m->tier != placement["tier"].string() || m->policy_digest.value != placement["policy_digest"].string()) return over("its tier or its policy is another");
   return box;

@@ -14,7 +14,7 @@ namespace h5i::session {
 
 inline constexpr const char* kNotContained = "not contained";
 
-// {"text":"not contained"}, or of a box {"text","box","tier","dir","created","policy_digest","network"}; network is "none", "host" or "rules".
+// {"text":"not contained"}, or of a box {"text","box","tier","dir","log","policy_digest","network"}; network is "none", "host" or "rules".
 Json not_placed();
 // Refused, with what is missing, where a tier does not keep the engine from other processes: TIER_PROBE_MISSING. BOX_STATE: aborted.
 Result<Json> placement_in(const BoxEntry& box);

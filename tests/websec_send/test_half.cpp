@@ -5,6 +5,7 @@
 #include <atomic>
 #include <mutex>
 #include <thread>
+#include <tuple>
 
 #include "core/base/unique_fd.hpp"
 #include "plugins/websec-http/engine/box.hpp"
@@ -128,31 +129,33 @@ TEST_CASE("what a half in a box is asked for is recorded from its bytes, and its
 }
 
 TEST_CASE("a half in a box that says another send than it was asked for gets no token, and no line is written") {
-  const std::vector<std::pair<const char*, std::function<void(Said&)>>> lies = {
-      {"another host", [](Said& s) { s.facts["url"] = "http://10.9.9.9:8080/a?b=1", s.facts["peer"] = "10.9.9.9:8080", s.head = "GET /a?b=1 HTTP/1.1\r\nHost: 10.9.9.9:8080\r\n\r\n"; }},
-      {"another path", [](Said& s) { s.facts["url"] = "http://10.1.2.3:8080/b", s.head = "GET /b HTTP/1.1\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
-      {"a denied path", [](Said& s) { s.facts["url"] = "http://10.1.2.3:8080/a/secret", s.head = "GET /a/secret HTTP/1.1\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
-      {"another address", [](Said& s) { s.facts["peer"] = "10.1.2.9:8080"; }},
-      {"another port", [](Said& s) { s.facts["peer"] = "10.1.2.3:81"; }},
-      {"no address", [](Said& s) { s.facts["peer"] = "somewhere:8080"; }},
-      {"a name for TLS", [](Said& s) { s.facts["tls_name"] = "other.test"; }},
-      {"a head for another path", [](Said& s) { s.head = "GET /a/secret HTTP/1.1\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
-      {"a head with another method", [](Said& s) { s.head = "DELETE /a?b=1 HTTP/1.1\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
-      {"a head for another host", [](Said& s) { s.head = "GET /a?b=1 HTTP/1.1\r\nHost: other.test\r\n\r\n"; }},
-      {"two hosts", [](Said& s) { s.head = "GET /a?b=1 HTTP/1.1\r\nHost: 10.1.2.3:8080\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
-      {"two requests in a head", [](Said& s) { s.head += "GET /a/secret HTTP/1.1\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
-      {"a longer line", [](Said& s) { s.head = "GET /a?b=1 HTTP/1.1 x\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
-      {"a cut head", [](Said& s) { s.head.pop_back(); }},
-      {"a proxy", [](Said& s) { s.facts["via"] = "10.1.2.4:8080"; }},
-      {"a tunnel", [](Said& s) { s.facts["tunnel_to"] = "10.1.2.4:8080"; }},
-      {"a document", [](Said& s) { s.facts["requester"] = "document http://x.test"; }},
-      {"a preflight", [](Said& s) { s.facts["preflight"] = true; }},
-      {"raw bytes", [](Said& s) { s.facts["raw"] = true; }},
-      {"HTTP/2", [](Said& s) { s.facts["protocol"] = "h2"; }},
-      {"a parent", [](Said& s) { s.facts["parent"] = 3; }},
-      {"a password", [](Said& s) { s.facts["url"] = "http://u:p@10.1.2.3:8080/a?b=1"; }},
+  const std::vector<std::tuple<const char*, const char*, std::function<void(Said&)>>> lies = {
+      {"another host", "outside the scope", [](Said& s) { s.facts["url"] = "http://10.9.9.9:8080/a?b=1", s.facts["peer"] = "10.9.9.9:8080", s.head = "GET /a?b=1 HTTP/1.1\r\nHost: 10.9.9.9:8080\r\n\r\n"; }},
+      {"another path", "outside the scope", [](Said& s) { s.facts["url"] = "http://10.1.2.3:8080/b", s.head = "GET /b HTTP/1.1\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
+      {"a denied path", "outside the scope", [](Said& s) { s.facts["url"] = "http://10.1.2.3:8080/a/secret", s.head = "GET /a/secret HTTP/1.1\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
+      {"another address", "may not be dialled", [](Said& s) { s.facts["peer"] = "10.1.2.9:8080"; }},
+      {"another port", "peer is not that", [](Said& s) { s.facts["peer"] = "10.1.2.3:81"; }},
+      {"no address", "peer is not that", [](Said& s) { s.facts["peer"] = "somewhere:8080"; }},
+      {"a name for TLS", "name in TLS", [](Said& s) { s.facts["tls_name"] = "other.test"; }},
+      {"a head for another path", "another target", [](Said& s) { s.head = "GET /a/secret HTTP/1.1\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
+      {"a head with another method", "another target", [](Said& s) { s.head = "DELETE /a?b=1 HTTP/1.1\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
+      {"a head for another host", "another host", [](Said& s) { s.head = "GET /a?b=1 HTTP/1.1\r\nHost: other.test\r\n\r\n"; }},
+      {"two hosts", "name its host once", [](Said& s) { s.head = "GET /a?b=1 HTTP/1.1\r\nHost: 10.1.2.3:8080\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
+      {"two requests in a head", "ends before its end", [](Said& s) { s.head += "GET /a/secret HTTP/1.1\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
+      {"a head for another query", "another target", [](Said& s) { s.head = "GET /a?b=2 HTTP/1.1\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
+      {"a head with a method as long", "another target", [](Said& s) { s.head = "PUT /a?b=1 HTTP/1.1\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
+      {"a longer line", "another target", [](Said& s) { s.head = "GET /a?b=1 HTTP/1.1 x\r\nHost: 10.1.2.3:8080\r\n\r\n"; }},
+      {"a cut head", "is cut", [](Said& s) { s.head.pop_back(); }},
+      {"a proxy", "through a proxy", [](Said& s) { s.facts["via"] = "10.1.2.4:8080"; }},
+      {"a tunnel", "through a proxy", [](Said& s) { s.facts["tunnel_to"] = "10.1.2.4:8080"; }},
+      {"a document", "another asks", [](Said& s) { s.facts["requester"] = "document http://x.test"; }},
+      {"a preflight", "a preflight", [](Said& s) { s.facts["preflight"] = true; }},
+      {"raw bytes", "bytes are not those", [](Said& s) { s.facts["raw"] = true; }},
+      {"HTTP/2", "another protocol", [](Said& s) { s.facts["protocol"] = "h2"; }},
+      {"a parent", "not its own", [](Said& s) { s.facts["parent"] = 3; }},
+      {"a password", "none that could be asked", [](Said& s) { s.facts["url"] = "http://u:p@10.1.2.3:8080/a?b=1"; }},
   };
-  for (const auto& [what, lie] : lies) {
+  for (const auto& [what, why, lie] : lies) {
     CAPTURE(what);
     bool answered = true;
     Ended e = against([&, &lie = lie](Half& half) {
@@ -162,7 +165,9 @@ TEST_CASE("a half in a box that says another send than it was asked for gets no 
     });
     CHECK_FALSE(answered);
     CHECK(e.log->count("send") == 0);
-    CHECK(e.forged.array().size() == 1);
+    REQUIRE(e.forged.array().size() == 1);
+    CAPTURE(e.forged.array()[0]["what"].string());
+    CHECK(e.forged.array()[0]["what"].string().find(why) != std::string::npos);
     CHECK(e.sends.code == 2);
     REQUIRE(e.sends.rows.size() == 1);
     CHECK_FALSE(e.sends.rows[0].sent);

@@ -1,4 +1,6 @@
 // A session whose wire is in a box: what is recorded and by whom, what the box's rules refuse, and what a hostile program of the box can do about it.
+#include <sys/syscall.h>
+
 #include "core/base/sha256.hpp"
 #include "core/evidence/log.hpp"
 #include "tests/websec_send/boxed.hpp"
@@ -157,19 +159,23 @@ TEST_CASE("a session ends with its box, and says so") {
   Boxed b(users().back());
   b.p.create("gone");
   b.p.create("off");
+  b.p.create("again");
+  b.web({"open", "r", "--scope", "http://127.0.0.1:9", "--in", "again"});
   b.web({"open", "s", "--scope", "http://127.0.0.1:9", "--in", "gone"});
   b.web({"open", "t", "--scope", "http://127.0.0.1:9", "--in", "off"});
   b.p.ok({"box", "rm", "--force", "gone"});
   CHECK(has(b.web({"send", "s", "http://127.0.0.1:9/"}, 69).err, "it was removed"));
   CHECK(has(b.of("s", "websec-closed").at(0)["body"]["why"].string(), "it was removed"));
-  // A box of the same name is another box.
-  b.p.create("gone");
   b.web({"send", "s", "http://127.0.0.1:9/"}, 69);
+  // A box of the same name is another box, however soon it was made.
+  b.p.ok({"box", "rm", "--force", "again"});
+  b.p.create("again");
+  CHECK(has(b.web({"send", "r", "http://127.0.0.1:9/"}, 69).err, "another one has its name"));
   CHECK(b.of("s", "send").empty());
   b.p.ok({"box", "abort", "off"});
   CHECK(has(b.web({"send", "t", "http://127.0.0.1:9/"}, 69).err, "it is aborted"));
   const Json all = b.json_of({"ls"});
-  CHECK(all["sessions"].array().size() == 2);
+  CHECK(all["sessions"].array().size() == 3);
   for (const Json& s : all["sessions"].array()) CHECK(s["state"].string() == "closed");
 }
 
@@ -320,4 +326,50 @@ TEST_CASE("who stops the box ends the act, and the log says that the box ended")
   CHECK(b.of("s", "outcome")[0]["body"]["ended"].string() == "box-ended");
   CHECK(b.of("s", "box-run").at(0)["body"]["outcome"]["status"].string() != "exited");
   CHECK(b.p.ok({"box", "run", "out", "--", "true"}).status == 0);
+}
+
+TEST_CASE("what a half that was taken over says is box-claimed in the log, and nothing else of it is there") {
+  if (geteuid() != 0) return;  // the test takes its place by its descriptor, which is root's right alone
+  Origin origin([](const std::string&) {
+    usleep(2'000'000);
+    return ok();
+  });
+  Boxed b(users().back());
+  b.web({"open", "s", "--scope", origin.url(""), "--in", "out"});
+  pid_t send = start(b.p.h5i({"websec", "send", "s", origin.url("/"), "--json"}), b.p / "out", b.p / "err");
+  for (int i = 0; i < 20'000 && origin.served() == 0; i++) usleep(1000);
+  const pid_t half = half_below(send);
+  REQUIRE(half > 0);
+  UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, half, 0)));
+  UniqueFd channel(static_cast<int>(syscall(438 /* pidfd_getfd */, process.get(), 1, 0)));
+  REQUIRE(channel);
+  const std::string head = "GET / HTTP/1.1\r\nHost: forged.test\r\n\r\n";
+  const std::string document = json::canonical(json::Object{{"say", json::Object{{"op", "intent"}, {"id", 1}, {"facts", json::Object{{"method", "GET"}, {"url", "http://forged.test/"}, {"peer", "203.0.113.9:80"}, {"requester", "tester"}, {"lane", "host-observed"}}}}},
+                                                            {"sizes", json::Array{head.size(), 0}}});
+  const auto size = static_cast<uint32_t>(document.size());
+  std::string packet(1, '\0');
+  packet.append(reinterpret_cast<const char*>(&size), sizeof size);
+  packet += document + head;
+  REQUIRE(::send(channel.get(), packet.data(), packet.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(packet.size()));
+  channel.reset();
+  CHECK(wait_for(send, 60) == 2);
+  const std::string said = read_file(b.p / "out");
+  CAPTURE(said, read_file(b.p / "err"));
+  for (const std::string& error : schema_errors_of_text("websec-send", said)) FAIL_CHECK(error);
+  CHECK(has(said, "forged.test"));
+  size_t claims = 0;
+  for (const Json& r : b.records(b.log("s")))
+    if (has(json::canonical(r["body"]), "forged.test")) {
+      CHECK(r["lane"].string() == "box-claimed");
+      CHECK(r["observer"].string() == "box");
+      CHECK(r["kind"].string() == "box-claimed");
+      claims++;
+    }
+  CHECK(claims == 1);
+  CHECK(b.of("s", "send").size() == 1);  // the one that was asked for
+  REQUIRE(b.of("s", "outcome").size() == 1);
+  CHECK(b.of("s", "outcome")[0]["body"]["ended"].string() == "box-ended");
+  CHECK(evidence::verify_chain(b.log("s")));
+  b.web({"hist", "s"});
+  b.web({"send", "s", origin.url("/again")});  // the next run of the box is a new one
 }
