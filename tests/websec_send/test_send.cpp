@@ -172,7 +172,9 @@ TEST_CASE("a name that leads to this machine is not dialled under a rule that gr
       Ended e = user.run({"send", "s", "http://" + std::string(name) + ":" + origin.port() + "/"});
       CAPTURE(uid, name, e.out, e.err);
       CHECK(e.status == 1);
-      CHECK(user.records("s", "refused").back()["body"]["why"].string() == "address");
+      auto refused = user.records("s", "refused");
+      REQUIRE_FALSE(refused.empty());
+      CHECK(refused.back()["body"]["why"].string() == "address");
     }
     CHECK(user.run({"send", "s", leads.url("/"), "--follow", "2"}).status == 1);
     CHECK(user.records("s", "refused").back()["body"]["why"].string() == "address");

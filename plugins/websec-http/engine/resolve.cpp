@@ -4,10 +4,40 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
 
 namespace h5i::websec {
+
+namespace {
+
+struct Question {
+  std::string host, error;
+  std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> answers{nullptr, &freeaddrinfo};
+  bool done = false;
+  std::mutex one;
+  std::condition_variable answered;
+
+  void ask() {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    const int err = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+    const int system = errno;
+    std::lock_guard lock(one);
+    if (err == 0) answers.reset(found);
+    else error = err == EAI_SYSTEM ? strerror(system) : gai_strerror(err);
+    done = true;
+    answered.notify_all();
+  }
+};
+
+}  // namespace
 
 Found look_up(const Host& host, int64_t timeout_ns) {
   Found out;
@@ -15,37 +45,25 @@ Found look_up(const Host& host, int64_t timeout_ns) {
     out.addresses.push_back(*own);
     return out;
   }
-  // On a thread of the C library's, which alone can be left behind when nobody answers: what it reads then is never freed.
-  struct Question {
-    std::string host;
-    addrinfo hints{};
-    gaicb one{};
-  };
-  auto question = std::make_unique<Question>();
+  // On a thread of its own, which is left behind when nobody answers: what it works on is its own too.
+  auto question = std::make_shared<Question>();
   question->host = host.text;
-  question->hints.ai_socktype = SOCK_STREAM;
-  question->one.ar_name = question->host.c_str();
-  question->one.ar_request = &question->hints;
-  gaicb* list[] = {&question->one};
-  int err = getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr);
-  if (err == 0) {
-    timespec patience{static_cast<time_t>(timeout_ns / 1'000'000'000), static_cast<long>(timeout_ns % 1'000'000'000)};
-    (void)gai_suspend(list, 1, &patience);
-    err = gai_error(&question->one);
-    if (err == EAI_INPROGRESS) {
-      if (gai_cancel(&question->one) == EAI_NOTCANCELED) (void)question.release();
-      out.error = "no answer in " + std::to_string(timeout_ns / 1'000'000'000) + " s";
-      return out;
-    }
-  }
-  std::unique_ptr<addrinfo, void (*)(addrinfo*)> answers(question->one.ar_result, [](addrinfo* a) {
-    if (a) freeaddrinfo(a);
-  });
-  if (err != 0) {
-    out.error = err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err);
+  try {
+    std::thread([question] { question->ask(); }).detach();
+  } catch (const std::system_error& e) {
+    out.error = e.what();
     return out;
   }
-  for (const addrinfo* a = answers.get(); a; a = a->ai_next) {
+  std::unique_lock lock(question->one);
+  if (!question->answered.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] { return question->done; })) {
+    out.error = "no answer in " + std::to_string(timeout_ns / 1'000'000'000) + " s";
+    return out;
+  }
+  if (!question->error.empty()) {
+    out.error = question->error;
+    return out;
+  }
+  for (const addrinfo* a = question->answers.get(); a; a = a->ai_next) {
     Address address;
     if (a->ai_family == AF_INET) {
       memcpy(address.bytes.data(), &reinterpret_cast<const sockaddr_in*>(a->ai_addr)->sin_addr, 4);
