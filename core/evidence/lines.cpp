@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/base/text.hpp"
@@ -11,7 +12,7 @@
 
 namespace h5i::evidence {
 namespace {
-constexpr size_t kChunk = 1u << 16;
+constexpr size_t kFirst = 1u << 12, kChunk = 1u << 16;  // of one read: who wants one line has it with the first
 }
 
 Result<LineReader> LineReader::open(const std::string& path) {
@@ -35,7 +36,7 @@ Result<LineReader> LineReader::open(const std::string& path) {
 void LineReader::seek(uint64_t offset) {
   read_ = offset;
   buf_.clear();
-  at_ = 0;
+  at_ = piece_ = 0;
 }
 
 Result<bool> LineReader::fill() {
@@ -44,7 +45,8 @@ Result<bool> LineReader::fill() {
     buf_.erase(0, at_);
     at_ = 0;
   }
-  size_t old = buf_.size(), want = static_cast<size_t>(std::min<uint64_t>(kChunk, size_ - read_));
+  piece_ = std::clamp(2 * piece_, kFirst, kChunk);
+  size_t old = buf_.size(), want = static_cast<size_t>(std::min<uint64_t>(piece_, size_ - read_));
   buf_.resize(old + want);
   ssize_t n;
   do n = pread(fd_.get(), buf_.data() + old, want, static_cast<off_t>(read_));

@@ -33,7 +33,7 @@ class LineReader {
   UniqueFd fd_;
   uint64_t size_ = 0, read_ = 0;  // read_: file offset of the end of buf_
   std::string buf_, long_;
-  size_t at_ = 0;
+  size_t at_ = 0, piece_ = 0;  // piece_: how much is read next
 };
 
 }  // namespace h5i::evidence

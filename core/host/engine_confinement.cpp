@@ -40,6 +40,15 @@ Result<void> grant(int rules, int fd, uint64_t access, int abi_here) {
   return {};
 }
 
+// A folder for what the log can give again. Where it cannot be made the engine does without.
+Result<void> grant_cache(int rules, int session, int abi_here) {
+  UniqueFd state(openat(session, kStateName, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!state) return {};
+  (void)mkdirat(state.get(), kCacheName, 0700);
+  UniqueFd cache(openat(state.get(), kCacheName, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return cache ? grant(rules, cache.get(), kLook | kWriteFile | kTruncate | kMakeReg | kRemoveFile, abi_here) : Result<void>();
+}
+
 Result<void> confine_files(const UniqueFd& library, int session, bool writes) {
   const int abi_here = abi();
   if (abi_here < 1) return make_error(Errc::TIER_PROBE_MISSING, "the engine is not confined", "missing: landlock");
@@ -53,6 +62,7 @@ Result<void> confine_files(const UniqueFd& library, int session, bool writes) {
   // A copy in memory lies below no path, and is out of Landlock's reach: the kernel says EBADFD.
   if (auto r = grant(rules.get(), library.get(), kReadFile, abi_here); !r && r.error().sys_errno != EBADFD) return r;
   if (session >= 0) H5I_TRY(grant(rules.get(), session, kLook, abi_here));
+  if (session >= 0) H5I_TRY(grant_cache(rules.get(), session, abi_here));
   for (const char* part : {kLogName, kPayloadsName, kStateName}) {
     UniqueFd fd(session >= 0 && writes ? openat(session, part, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1);
     if (fd) H5I_TRY(grant(rules.get(), fd.get(), kKeep, abi_here));

@@ -79,7 +79,22 @@ h5i_status session_get(void* context, h5i_str sha256, uint64_t limit, h5i_sink_f
   });
 }
 
-constexpr h5i_host_session kSession = {sizeof(h5i_host_session), 1, session_append, session_flush, session_read, session_put, session_get};
+h5i_status session_lines(void* context, uint64_t offset, h5i_sink_fn sink, void* sink_context, h5i_error* error) {
+  return fenced([&]() -> h5i_status {
+    SessionStore* s = services_of(context).session;
+    if (!s) return without_session(error);
+    if (sink == nullptr) return fail(error, make_error(Errc::INVALID, "read refused", "no sink"));
+    h5i_status said = H5I_OK;
+    auto read = s->lines(offset, [&](std::string_view line) {
+      said = sink(sink_context, {line.data(), line.size()});
+      return said == H5I_OK;
+    });
+    if (!read) return fail(error, read.error());
+    return said == H5I_OK ? H5I_OK : fail(error, make_error(errc_from_number(said), "the plugin's sink refused a line"));
+  });
+}
+
+constexpr h5i_host_session kSession = {sizeof(h5i_host_session), 2, session_append, session_flush, session_read, session_put, session_get, session_lines};
 
 }  // namespace
 

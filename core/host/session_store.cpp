@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include "core/evidence/lines.hpp"
+
 namespace h5i::host {
 Result<SessionStore> SessionStore::open(const UniqueFd& folder, evidence::Observer observer) {
   if (fchdir(folder.get()) != 0) return sys_error("enter the session's folder");
@@ -22,6 +24,21 @@ Result<uint64_t> SessionStore::append(std::string kind, Json body) {
 
 Result<void> SessionStore::read(uint64_t from, const std::function<bool(const Json&)>& each) const {
   return evidence::read_log(kLogName, [&](uint64_t index, const Json& record) { return index < from || each(record); });
+}
+
+Result<void> SessionStore::lines(uint64_t offset, const std::function<bool(std::string_view)>& each) const {
+  evidence::LineReader in = H5I_TRY(evidence::LineReader::open(kLogName));
+  if (offset > in.size()) return make_error(Errc::INVALID, "no line of the log begins there", std::to_string(offset) + " of " + std::to_string(in.size()) + " bytes");
+  // Where a line begins, one ends.
+  evidence::Line line;
+  in.seek(offset == 0 ? 0 : offset - 1);
+  if (offset > 0 && !(H5I_TRY(in.next(&line)) && line.complete && line.text.empty()))
+    return make_error(Errc::INVALID, "no line of the log begins there", "byte " + std::to_string(offset));
+  while (H5I_TRY(in.next(&line)) && line.complete) {
+    if (line.too_long) return make_error(Errc::CORRUPT, "the session's log has an unreadable line", "byte " + std::to_string(line.offset) + ": too long");
+    if (!each(line.text)) return {};
+  }
+  return {};
 }
 
 Result<std::string> SessionStore::put(std::string_view payload) const { return H5I_TRY(evidence::put_blob(kPayloadsName, payload)).sha256; }

@@ -17,6 +17,7 @@ constexpr size_t kMaxPayload = 64u << 20;
 constexpr const char* kLogName = "log.jsonl";
 constexpr const char* kPayloadsName = "blobs";  // a folder; the core makes it
 constexpr const char* kStateName = "state";     // a folder too: what the engine keeps for itself from one act to the next, no evidence
+constexpr const char* kCacheName = "index";     // in that one, what can be had from the log at any time: an engine that only looks writes here too
 
 class SessionStore {
  public:
@@ -27,6 +28,8 @@ class SessionStore {
   Result<uint64_t> append(std::string kind, Json body);
   Result<void> flush() { return log_ ? log_->flush() : Result<void>(); }
   Result<void> read(uint64_t from, const std::function<bool(const Json& record)>& each) const;
+  // The log's whole lines from byte `offset` on, as they stand in it.
+  Result<void> lines(uint64_t offset, const std::function<bool(std::string_view line)>& each) const;
   Result<std::string> put(std::string_view payload) const;  // its SHA-256
   Result<std::string> get(const std::string& sha256, uint64_t limit) const;
 

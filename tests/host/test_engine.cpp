@@ -165,6 +165,58 @@ KERNEL_TEST("an engine that only looks reads the log and adds nothing to it", "[
   KCHECK(added && !writes.process->run_error() && read_file(folder + "/log.jsonl").size() > before.size());
 }
 
+KERNEL_TEST("lines of the log come as they stand in it, from where one begins", "[engine]") {
+  const std::string folder = session_in(k.dir());
+  Engine e = engine(folder);
+  KREQUIRE(e.process);
+  for (int i = 0; i < 4; i++) KREQUIRE(e.process->act(asked("append", json::Object{{"kind", "send"}, {"body", json::Object{{"i", i}}}}), 30000));
+  const std::string log = read_file(folder + "/log.jsonl");
+  std::ofstream(folder + "/log.jsonl", std::ios::app) << "{\"cut\":";
+  std::vector<size_t> begins = {0};
+  for (size_t at = log.find('\n'); at + 1 < log.size(); at = log.find('\n', at + 1)) begins.push_back(at + 1);
+  KREQUIRE(begins.size() == 5);
+  for (size_t from = 0; from < begins.size(); from++) {
+    auto answer = e.process->act(asked("lines", json::Object{{"from", begins[from]}}), 30000);
+    KREQUIRE(answer && !e.process->run_error());
+    const auto& lines = answer->document["lines"].array();
+    KREQUIRE(lines.size() == std::min<size_t>(3, begins.size() - from));  // what is cut is none
+    for (size_t i = 0; i < lines.size(); i++) {
+      const size_t at = begins[from + i];
+      KCHECK(static_cast<size_t>(lines[i]["at"].integer()) == at && lines[i]["text"].string() == log.substr(at, log.find('\n', at) - at));
+    }
+  }
+  auto end = e.process->act(asked("lines", json::Object{{"from", log.size()}}), 30000);
+  KCHECK(end && !e.process->run_error() && end->document["lines"].array().empty());
+  for (size_t wrong : {size_t{1}, begins[1] - 1, begins[1] + 1, log.size() + 1, log.size() + 100}) {
+    auto refused = e.process->act(asked("lines", json::Object{{"from", wrong}}), 30000);
+    KCHECK_SAYS(refused && e.process->run_error() && e.process->run_error()->code == Errc::INVALID, std::to_string(wrong));
+  }
+}
+
+KERNEL_TEST("an engine that only looks keeps nothing but what the log can give again", "[engine]") {
+  const std::string folder = session_in(k.dir());
+  KREQUIRE(mkdir((folder + "/state").c_str(), 0700) == 0);
+  Engine looks = engine(folder, "websec", RLIM_INFINITY, false);
+  KREQUIRE(looks.process);
+  auto tried = looks.process->act(asked("keep", json::Object{}), 30000);
+  KREQUIRE(tried);
+  const std::map<std::string, std::string> expected = {{"state/index/new", "done"}, {"remove", "done"}, {"state/new", "EACCES"}, {"blobs/new", "EACCES"}, {"new", "EACCES"}, {"link", "EACCES"}, {"folder", "EACCES"}};
+  for (const auto& [what, said] : expected) KCHECK_SAYS(tried->document[what].string() == said, what + " " + tried->document[what].string());
+  // The control: one that writes has its state and its payloads too.
+  Engine writes = engine(folder);
+  KREQUIRE(writes.process);
+  auto control = writes.process->act(asked("keep", json::Object{}), 30000);
+  KREQUIRE(control);
+  for (const char* what : {"state/index/new", "remove", "state/new", "blobs/new", "folder"}) KCHECK_SAYS(control->document[what].string() == "done", what + (" " + control->document[what].string()));
+  KCHECK(control->document["new"].string() == "EACCES" && control->document["link"].string() == "EACCES");
+  // A link in the place of the folder leads nowhere.
+  KREQUIRE(rmdir((folder + "/state/index/folder").c_str()) == 0 && rmdir((folder + "/state/index").c_str()) == 0 && symlink(k.dir().c_str(), (folder + "/state/index").c_str()) == 0);
+  Engine linked = engine(folder, "websec", RLIM_INFINITY, false);
+  KREQUIRE(linked.process);
+  auto nowhere = linked.process->act(asked("keep", json::Object{}), 30000);
+  KCHECK(nowhere && nowhere->document["state/index/new"].string() == "EACCES");
+}
+
 KERNEL_TEST("a log that takes no more is named, and what was written stays whole", "[engine]") {
   const std::string folder = session_in(k.dir());
   Engine e = engine(folder, "websec", 64 << 10);

@@ -35,8 +35,8 @@ static_assert(sizeof(h5i_tier) == 48 && offsetof(h5i_tier, probe) == 8 && offset
               offsetof(h5i_tier, plan) == 24 && offsetof(h5i_tier, run) == 32 && offsetof(h5i_tier, cleanup) == 40);
 static_assert(sizeof(h5i_websec) == 40 && offsetof(h5i_websec, probe) == 8 && offsetof(h5i_websec, verify_exec) == 16 &&
               offsetof(h5i_websec, run) == 24 && offsetof(h5i_websec, cleanup) == 32);
-static_assert(sizeof(h5i_host_session) == 48 && offsetof(h5i_host_session, append) == 8 && offsetof(h5i_host_session, flush) == 16 &&
-              offsetof(h5i_host_session, read) == 24 && offsetof(h5i_host_session, put) == 32 && offsetof(h5i_host_session, get) == 40);
+static_assert(sizeof(h5i_host_session) == 56 && offsetof(h5i_host_session, append) == 8 && offsetof(h5i_host_session, flush) == 16 &&
+              offsetof(h5i_host_session, read) == 24 && offsetof(h5i_host_session, put) == 32 && offsetof(h5i_host_session, get) == 40 && offsetof(h5i_host_session, lines) == 48);
 
 TEST_CASE("error numbers are for ever: the first of each range has the number it was given") {
   CHECK(H5I_OK == 0);

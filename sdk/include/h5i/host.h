@@ -90,6 +90,10 @@ typedef struct h5i_host_session {
   /* A payload of at most 64 MiB, kept under its SHA-256; `sha256` takes 64 hexadecimal digits. */
   h5i_status (*put)(void* context, h5i_bytes payload, char* sha256, h5i_error* error);
   h5i_status (*get)(void* context, h5i_str sha256, uint64_t limit, h5i_sink_fn sink, void* sink_context, h5i_error* error);
+  /* Since revision 2. The log's own lines from byte `offset` on, which begins one, each whole and without its newline, so that the next one begins
+   * one byte behind its end; in order, until the sink refuses one: its status comes back then. A last line that is not whole is none. Nothing of
+   * what they say is looked at. Errors: H5I_E_INVALID when no line can begin there, H5I_E_CORRUPT for a line of more than 1 MiB. */
+  h5i_status (*lines)(void* context, uint64_t offset, h5i_sink_fn sink, void* sink_context, h5i_error* error);
 } h5i_host_session;
 
 #ifdef __cplusplus

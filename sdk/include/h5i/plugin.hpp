@@ -191,6 +191,29 @@ class Host {
     h5i_status r = s->read(host_->context, from, Reader::take, &reader, &e);
     return r == H5I_OK || reader.enough ? Status() : Status(detail::taken(r, e));
   }
+  // `each` gets the log's lines from byte `offset` on, which begins one, and where each begins, until it returns false.
+  Status lines(uint64_t offset, const std::function<bool(uint64_t at, std::string_view line)>& each) const {
+    auto* s = service<h5i_host_session>(H5I_HOST_SESSION);
+    if (s == nullptr) return missing(H5I_HOST_SESSION);
+    struct Reader {
+      const std::function<bool(uint64_t, std::string_view)>& each;
+      uint64_t at;
+      bool enough = false;
+      static h5i_status take(void* self, h5i_str line) {
+        auto& r = *static_cast<Reader*>(self);
+        try {
+          r.enough = !r.each(r.at, to_view(line));
+          r.at += line.len + 1;
+          return r.enough ? static_cast<h5i_status>(H5I_E_CANCELLED) : static_cast<h5i_status>(H5I_OK);
+        } catch (...) {
+          return H5I_E_INTERNAL;
+        }
+      }
+    } reader{each, offset};
+    h5i_error e = fresh();
+    h5i_status r = s->lines(host_->context, offset, Reader::take, &reader, &e);
+    return r == H5I_OK || reader.enough ? Status() : Status(detail::taken(r, e));
+  }
   // A payload under its SHA-256, 64 hexadecimal digits.
   Result<std::string> put(std::string_view payload) const {
     auto* s = service<h5i_host_session>(H5I_HOST_SESSION);

@@ -48,6 +48,20 @@ class Engine : public sdk::Websec {
       H5I_SDK_TRY(host().flush());
       return Answer{std::move(out), 0};
     }
+    if (request["act"].string() == "lines") {
+      H5I_SDK_TRY(host().lines(static_cast<uint64_t>(words["from"].integer()), [&](uint64_t at, std::string_view line) {
+        out["lines"].push(json::Object{{"at", at}, {"text", line}});
+        return out["lines"].array().size() < 3;
+      }));
+      return Answer{std::move(out), 0};
+    }
+    if (request["act"].string() == "keep") {
+      for (const char* path : {"state/index/new", "state/new", "blobs/new", "new"}) out[path] = fixture::opened(::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+      out["remove"] = fixture::answer(::unlink("state/index/new"));
+      out["link"] = fixture::answer(::symlink("/etc/passwd", "state/index/link"));
+      out["folder"] = fixture::answer(::mkdir("state/index/folder", 0700));
+      return Answer{std::move(out), 0};
+    }
     return sdk::failure(H5I_E_INVALID, "no such act");
   }
 };
