@@ -65,8 +65,9 @@ std::vector<Command> websec_table() {
        .verb = "hist",
        .usage = "websec hist SESSION [FILTER...] [options]",
        .summary = "List the sends of a session, one line each, with its refusals.",
-       .description = "Filters, all of which must hold: host:TEXT, path:TEXT, method:TEXT, status:404 or status:4xx, refused:yes, size>N, time>MS, seq:N.",
-       .options = {{"--last", "N", "only the last N"}},
+       .description = "Filters, all of which must hold: host:TEXT, path:TEXT, method:TEXT, status:404 or status:4xx, type:TEXT, ended:WORD, refused:yes, "
+                      "size>N, time>MS, seq:N. host, path and type: TEXT is a part.",
+       .options = {{"--last", "N", "the last N, or all; the last 1000 when nothing is given"}},
        .min_args = 1,
        .max_args = -1},
       {.noun = "websec",

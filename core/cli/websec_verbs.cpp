@@ -61,7 +61,29 @@ int websec_show(Context& ctx, const Parsed& words) {
 int websec_hist(Context& ctx, const Parsed& words) {
   Json filters = json::Array{};
   for (size_t i = 1; i < words.arguments.size(); i++) filters.push(words.arguments[i]);
-  return act_and_print(ctx, words.arguments[0], "hist", json::Object{{"filters", filters}, {"last", words.get("--last")}}, true);
+  const std::string& name = words.arguments[0];
+  auto session = web_session(name);
+  if (!session) return refuse_web(ctx, session.error());
+  session::WebAct wanted{.act = "hist", .words = json::Object{{"filters", filters}, {"last", words.get("--last")}, {"lines", !ctx.json}}, .timeout_ms = -1};
+  wanted.progress = [&](const std::string& text) { ctx.detail(text); };
+  Json rows = json::Array{};
+  bool cut = false;
+  // An answer is one document of limited size; what does not fit into it comes with the next.
+  for (bool more = true; more && ctx.output_errno() == 0;) {
+    auto answer = session::look_at_session(*session, wanted);
+    if (!answer) return refuse_web(ctx, answer.error());
+    Json& piece = answer->document;
+    cut = cut || piece["cut"].boolean();
+    for (Json& row : piece["rows"].make_array()) rows.push(std::move(row));
+    if (!ctx.json)
+      for (const Json& line : piece["lines"].array()) ctx.line(line.string());
+    more = piece["cursor"].is_object();
+    if (more && piece["cursor"] == wanted.words["cursor"]) return refuse_web(ctx, make_error(Errc::PLUGIN_PROTOCOL, "the engine gave the same piece of a history twice"));
+    wanted.words["cursor"] = piece["cursor"];
+  }
+  ctx.result(json::Object{{"schema", "h5i.websec-hist/1"}, {"session", name}, {"rows", std::move(rows)}, {"cut", cut}, {"placement", session::placement_text(session->manifest)}});
+  if (cut) ctx.note("there are more before these: --last N or --last all shows them");
+  return 0;
 }
 
 int websec_scope(Context& ctx, const Parsed& words) {

@@ -153,6 +153,8 @@ class Matrix {
     fresh_ = d.empty();
     std::erase_if(d, [&](const std::string& line) {
       std::string path = line.substr(1);
+      // The index of a web session's log is a cache: who looks a send up makes it.
+      if (path.find("/websec/") != std::string::npos && (path.ends_with("/state/index") || path.ends_with("/state/index/lock") || path.ends_with("/state/index/rows"))) return line[0] != '-';
       if (line[0] == '+') return own_and_empty(path);
       // files.state is what was seen of the files, kept so that they need not be read again.
       return line[0] == '~' && (path.ends_with("/lock") || path.ends_with("/files.state") || (path.ends_with("/log.jsonl") && grew_by_a_refusal(path)));

@@ -75,7 +75,15 @@ class Experiment {
 
   sdk::Status read_progress() {
     progress_.emplace(plan_.name, plan_.follow);
-    H5I_SDK_TRY(host_.records(0, [&](const json::Value& r) {
+    past_.clear();
+    auto line = [](const char* kind, uint64_t seq, const json::Value& body) { return json::Value(json::Object{{"lane", "engine-claimed"}, {"kind", kind}, {"seq", seq}, {"body", body}}); };
+    H5I_SDK_TRY(each_send(host_, {.filters = {{Filter::Field::EXPERIMENT, plan_.name}}}, [&](Told& told) -> sdk::Result<bool> {
+      if (!told.send.refused) progress_->record(line("send", told.send.seq, told.send.body));
+      if (!told.send.outcome.is_null()) progress_->record(line("outcome", 0, told.send.outcome));
+      past_.emplace(told.send.seq, std::move(told.send));
+      return true;
+    }));
+    H5I_SDK_TRY(each_line(host_, {"experiment-refused"}, UINT64_MAX, [&](const json::Value& r) {
       progress_->record(r);
       return true;
     }));
@@ -122,9 +130,6 @@ class Experiment {
 
   sdk::Result<Answer> report(bool resumed) {
     H5I_SDK_TRY(read_progress());
-    std::map<uint64_t, PastSend> sends;
-    for (PastSend& s : H5I_SDK_TRY(history(host_)))
-      if (s.body["experiment"].string() == plan_.name) sends.emplace(s.seq, std::move(s));
     json::Value rows = json::Array{}, lines = json::Array{};
     std::vector<uint64_t> open, started, unknown, throttled;
     size_t complete = 0, refused = 0;
@@ -136,7 +141,7 @@ class Experiment {
         continue;
       }
       const InputState& s = found->second;
-      const json::Value row = row_from(i, s, sends);
+      const json::Value row = row_from(i, s);
       if (row["throttled"].boolean()) throttled.push_back(i);
       if (s.kind == InputState::Kind::STARTED) started.push_back(i);
       if (s.kind == InputState::Kind::UNKNOWN) unknown.push_back(i);
@@ -321,7 +326,7 @@ class Experiment {
     if (sent.code != 0 && !sent.rows.empty() && sent.rows.back().facts["why"].string() != "cancelled" && ++errors_ == plan_.max_errors) stop("errors");
   }
 
-  json::Value row_from(uint64_t input, const InputState& s, const std::map<uint64_t, PastSend>& sends) const {
+  json::Value row_from(uint64_t input, const InputState& s) const {
     static constexpr const char* kStates[] = {"open", "started", "complete", "refused", "unknown-outcome"};
     json::Value row = json::Object{{"input", input}, {"state", kStates[static_cast<size_t>(s.kind)]}, {"hops", s.hops.size()}};
     if (const std::string as = identity(input); !as.empty()) row["identity"] = as;
@@ -329,7 +334,7 @@ class Experiment {
     if (!s.why.empty()) row["why"] = s.why;
     if (s.hops.empty()) return row;
     row["number"] = s.hops[0].seq;
-    if (auto first = sends.find(s.hops[0].seq); first != sends.end()) row["url"] = first->second.body["url"];
+    if (auto first = past_.find(s.hops[0].seq); first != past_.end()) row["url"] = first->second.body["url"];
     const json::Value& outcome = s.hops.back().outcome;
     row["ended"] = outcome.is_null() ? json::Value("unknown-outcome") : outcome["ended"];
     int64_t total = 0;
@@ -407,6 +412,7 @@ class Experiment {
   std::mutex one_;  // of everything below
   size_t next_ = 0;
   int64_t sends_ = 0, errors_ = 0;
+  std::map<uint64_t, PastSend> past_;  // the experiment's own, as they were when they were last read
   std::string reason_;
   std::optional<sdk::Failure> failed_;
   Uniform uniform_;
@@ -416,8 +422,8 @@ class Experiment {
 // The lines of plans in the log, by name.
 sdk::Result<std::map<std::string, json::Value>> plans_of(const sdk::Host& host) {
   std::map<std::string, json::Value> out;
-  H5I_SDK_TRY(host.records(0, [&](const json::Value& r) {
-    if (r["lane"].string() == "engine-claimed" && r["kind"].string() == "experiment") out[r["body"]["name"].string()] = r["body"];
+  H5I_SDK_TRY(each_line(host, {"experiment"}, UINT64_MAX, [&](const json::Value& r) {
+    out[r["body"]["name"].string()] = r["body"];
     return true;
   }));
   return out;

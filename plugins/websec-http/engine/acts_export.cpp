@@ -1,7 +1,7 @@
 // A session's sends as a document for other programs. An answer is one document of limited size, so the document goes in pieces: each answer has
 // a cursor, and the next act begins there. The log only grows and payloads never change, so the pieces fit (ADR 49).
 #include "plugins/websec-http/engine/act_list.hpp"
-#include "plugins/websec-http/engine/exchanges.hpp"
+#include "plugins/websec-http/engine/history.hpp"
 #include "plugins/websec-http/engine/recorder.hpp"
 #include "plugins/websec-http/engine/redirect.hpp"
 #include "plugins/websec-http/export/formats.hpp"
@@ -18,16 +18,13 @@ uint64_t unsigned_of(const json::Value& v) { return static_cast<uint64_t>(std::m
 
 // Where a document goes on. `skip`: bytes of the next send's piece that were given already, and their digest.
 struct Cursor {
-  Outline outline;
+  uint64_t until = 0;  // the log's last line when the document began: later ones are not looked at
   uint64_t from = 0, skip = 0, sends = 0, left_out = 0;
   std::string digest;
 
   static Cursor read(const json::Value& v) {
     Cursor c;
-    c.outline.until = unsigned_of(v["until"]);
-    for (const json::Value& n : v["open"].array()) c.outline.open.insert(unsigned_of(n));
-    for (const json::Value& f : v["frames"].array())
-      if (f.array().size() == 2) c.outline.frames[unsigned_of(f.array()[0])] = unsigned_of(f.array()[1]);
+    c.until = unsigned_of(v["until"]);
     c.from = unsigned_of(v["from"]);
     c.skip = unsigned_of(v["skip"]);
     c.sends = unsigned_of(v["sends"]);
@@ -36,15 +33,12 @@ struct Cursor {
     return c;
   }
   json::Value write() const {
-    json::Value open = json::Array{}, frames = json::Array{};
-    for (uint64_t n : outline.open) open.push(n);
-    for (const auto& [of, count] : outline.frames) frames.push(json::Array{of, count});
-    return json::Object{{"until", outline.until}, {"open", std::move(open)}, {"frames", std::move(frames)}, {"from", from}, {"skip", skip}, {"sends", sends}, {"left_out", left_out}, {"digest", digest}};
+    return json::Object{{"until", until}, {"from", from}, {"skip", skip}, {"sends", sends}, {"left_out", left_out}, {"digest", digest}};
   }
 };
 
-sdk::Result<std::vector<Filter>> filters_of(const json::Value& words) {
-  std::vector<Filter> out;
+sdk::Result<Filters> filters_of(const json::Value& words) {
+  Filters out;
   for (const json::Value& f : words["filters"].array()) out.push_back(H5I_SDK_TRY(parse_filter(f.string())));
   return out;
 }
@@ -60,9 +54,9 @@ sdk::Result<bool> with_credentials(const sdk::Host& host, const json::Value& wor
   if (!words["noted"].is_int()) return false;
   const uint64_t wanted = unsigned_of(words["noted"]);
   bool found = false;
-  H5I_SDK_TRY(host.records(wanted, [&](const json::Value& r) {
-    found = unsigned_of(r["seq"]) == wanted && r["kind"].string() == kNote && r["lane"].string() == "engine-claimed" && r["body"]["with_credentials"].boolean() &&
-            r["body"]["format"].string() == words["format"].string() && r["body"]["filters"] == words["filters"];
+  H5I_SDK_TRY(each_line(host, {std::string(kNote)}, UINT64_MAX, [&](const json::Value& r) {
+    if (unsigned_of(r["seq"]) != wanted) return true;
+    found = r["body"]["with_credentials"].boolean() && r["body"]["format"].string() == words["format"].string() && r["body"]["filters"] == words["filters"];
     return false;
   }));
   if (!found) return sdk::failure(H5I_E_DENIED, "no line of the log says that credentials are exported");
@@ -100,17 +94,15 @@ sdk::Result<ExportedSend> exchange_of(const sdk::Host& host, Told& told, bool me
 // A look: nothing is written.
 sdk::Result<Answer> export_act(const sdk::Host& host, const json::Value& session, const json::Value& words) {
   const ExportFormat format = H5I_SDK_TRY(format_of(words));
-  const std::vector<Filter> filters = H5I_SDK_TRY(filters_of(words));
+  const Filters filters = H5I_SDK_TRY(filters_of(words));
   ExportRules rules{H5I_SDK_TRY(with_credentials(host, words)), is_credential};
   ExportSource source{session["name"].string(), session["id"].string(), session["engine"]["version"].string(), session["created"].string()};
   const bool begins = !words["cursor"].is_object();
-  Cursor at = begins ? Cursor{H5I_SDK_TRY(outline(host)), 0, 0, 0, 0, ""} : Cursor::read(words["cursor"]);
+  Cursor at = begins ? Cursor{H5I_SDK_TRY(last_line(host)), 0, 0, 0, 0, ""} : Cursor::read(words["cursor"]);
   std::string piece = begins ? export_begin(format, source) : "";
   bool more = false;
   auto take = [&](Told& told) -> sdk::Result<bool> {
     const uint64_t number = told.send.seq;
-    for (const Filter& f : filters)
-      if (!f(told.send)) return true;
     if (told.send.refused && !tells_refusals(format)) {
       at.left_out++;
       return true;
@@ -135,9 +127,9 @@ sdk::Result<Answer> export_act(const sdk::Host& host, const json::Value& session
     }
     return false;
   };
-  H5I_SDK_TRY(each_send(host, at.outline, at.from, take));
+  H5I_SDK_TRY(each_send(host, {.filters = filters, .from = at.from, .until = at.until, .frames = true}, take));
   if (!more) piece += export_end(format);
-  json::Value out = json::Object{{"format", name_of(format)}, {"piece", base64(piece)}, {"sends", at.sends}, {"left_out", at.left_out}, {"until", at.outline.until}, {"lines", json::Array{}}};
+  json::Value out = json::Object{{"format", name_of(format)}, {"piece", base64(piece)}, {"sends", at.sends}, {"left_out", at.left_out}, {"until", at.until}, {"lines", json::Array{}}};
   if (more) out["cursor"] = at.write();
   return Answer{std::move(out), 0};
 }

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "plugins/websec-http/engine/act_list.hpp"
-#include "plugins/websec-http/engine/exchanges.hpp"
+#include "plugins/websec-http/engine/history.hpp"
 #include "plugins/websec-http/engine/recorder.hpp"
 #include "plugins/websec-http/engine/redirect.hpp"
 #include "plugins/websec-http/export/message_text.hpp"
@@ -19,15 +19,15 @@ constexpr size_t kLargestReport = size_t{10} << 20;                          // 
 constexpr size_t kLargestHead = size_t{1} << 20;
 
 uint64_t number_of(const json::Value& v) { return static_cast<uint64_t>(std::max<int64_t>(v.integer(), 0)); }
-bool ours(const json::Value& record) { return record["lane"].string() == "engine-claimed"; }
+
+Filter numbered(uint64_t n) { return {Filter::Field::SEQ, {}, static_cast<int64_t>(n), static_cast<int64_t>(n)}; }
 
 // Of the log's first `most` records.
 sdk::Result<std::vector<Finding>> findings(const sdk::Host& host, uint64_t most) {
   std::vector<Finding> out;
-  H5I_SDK_TRY(host.records(0, [&](const json::Value& r) {
+  if (most == 0) return out;
+  H5I_SDK_TRY(each_line(host, {std::string(kFinding), std::string(kWithdrawn)}, most - 1, [&](const json::Value& r) {
     const uint64_t number = number_of(r["seq"]);
-    if (number >= most) return false;
-    if (!ours(r)) return true;
     const json::Value& b = r["body"];
     if (r["kind"].string() == kFinding) {
       Finding f{number, r["time"].string(), b["title"].string(), b["severity"].string(), b["note"].string(), {}, {}};
@@ -83,12 +83,14 @@ sdk::Result<Answer> finding_add(const sdk::Host& host, const json::Value&, const
   std::set<uint64_t> cited;
   for (const json::Value& c : words["cites"].array()) cited.insert(number_of(c));
   if (cited.empty() || cited.size() > kMostCites) return sdk::failure(H5I_E_INVALID, "a finding cites from 1 to " + std::to_string(kMostCites) + " sends");
-  std::set<uint64_t> missing = cited;
-  H5I_SDK_TRY(host.records(*cited.begin(), [&](const json::Value& r) {
-    if (ours(r) && r["kind"].string() == "send") missing.erase(number_of(r["seq"]));
-    return !missing.empty() && number_of(r["seq"]) < *cited.rbegin();
-  }));
-  if (!missing.empty()) return sdk::failure(H5I_E_NOT_FOUND, "the session has no send #" + std::to_string(*missing.begin()));
+  for (uint64_t n : cited) {
+    bool found = false;
+    H5I_SDK_TRY(each_send(host, {.filters = {numbered(n)}}, [&](Told& told) -> sdk::Result<bool> {
+      found = !told.send.refused;
+      return false;
+    }));
+    if (!found) return sdk::failure(H5I_E_NOT_FOUND, "the session has no send #" + std::to_string(n));
+  }
   json::Value cites = json::Array{};
   for (uint64_t n : cited) cites.push(n);
   json::Value body = json::Object{{"title", title}, {"severity", words["severity"]}, {"cites", std::move(cites)}};
@@ -140,7 +142,7 @@ sdk::Result<Answer> finding_report(const sdk::Host& host, const json::Value& ses
   const ExportRules rules{false, is_credential};
   size_t heads = 0;
   auto take = [&](Told& told) -> sdk::Result<bool> {
-    if (cited.count(told.send.seq) == 0 || told.send.refused) return cited.empty() || told.send.seq < *cited.rbegin();
+    if (told.send.refused) return true;
     const json::Value &b = told.send.body, &o = told.send.outcome;
     CitedSend s{told.send.seq, told.send.time, b["method"].string(), b["url"].string(), b["peer"].string(), told.send.ended(), b["identity"].string(), told.send.status(),
                 b["head_sha256"].string(), b["body_sha256"].string(), o["head_sha256"].string(), o["body_sha256"].string(), {}, {}};
@@ -149,11 +151,10 @@ sdk::Result<Answer> finding_report(const sdk::Host& host, const json::Value& ses
     heads += s.request_head.value_or("").size() + s.response_head.value_or("").size();
     if (heads > kLargestReport) return sdk::failure(H5I_E_TOO_LARGE, "the heads of what is cited are more than a report holds");
     report.sends.push_back(std::move(s));
-    return told.send.seq < *cited.rbegin();
+    return true;
   };
-  Outline whole = H5I_SDK_TRY(outline(host));
-  whole.until = std::min(whole.until, report.records == 0 ? 0 : report.records - 1);
-  if (!cited.empty()) H5I_SDK_TRY(each_send(host, whole, *cited.begin(), take));
+  for (uint64_t n : cited)
+    if (n < report.records) H5I_SDK_TRY(each_send(host, {.filters = {numbered(n)}, .until = report.records - 1}, take));
   const std::string text = format == "md" ? report_markdown(report) : report_html(report);
   if (text.size() > kLargestReport) return sdk::failure(H5I_E_TOO_LARGE, "the report is " + std::to_string(text.size()) + " bytes, at most " + std::to_string(kLargestReport));
   Answer out = answer_with(report.findings);

@@ -51,9 +51,8 @@ sdk::Result<Answer> listed(const sdk::Host& host) {
 
 sdk::Result<std::vector<Identity>> identities(const sdk::Host& host) {
   std::vector<Identity> out;
-  H5I_SDK_TRY(host.records(0, [&](const json::Value& r) {
+  H5I_SDK_TRY(each_line(host, {"identity", "identity-removed"}, UINT64_MAX, [&](const json::Value& r) {
     const std::string& kind = r["kind"].string();
-    if (r["lane"].string() != "engine-claimed" || (kind != "identity" && kind != "identity-removed")) return true;
     const json::Value& body = r["body"];
     const std::string& name = body["name"].string();
     std::erase_if(out, [&](const Identity& i) { return i.name == name; });

@@ -84,8 +84,7 @@ sdk::Result<Answer> candidates_act(const sdk::Host& host, const json::Value&, co
   const size_t most = std::min<size_t>(static_cast<size_t>(std::max<int64_t>(words["last"].integer(200), 0)), kMostRows);
   std::vector<json::Value> kept;
   uint64_t all = 0;
-  H5I_SDK_TRY(host.records(0, [&](const json::Value& r) {
-    if (r["kind"].string() != "candidate" || r["lane"].string() != "engine-claimed") return true;
+  H5I_SDK_TRY(each_line(host, {"candidate"}, UINT64_MAX, [&](const json::Value& r) {
     all++;
     kept.push_back(json::Object{{"number", r["seq"]}, {"time", r["time"]}, {"candidate", r["body"]}});
     if (kept.size() > 2 * kMostRows) kept.erase(kept.begin(), kept.end() - kMostRows);

@@ -35,9 +35,8 @@ sdk::Result<Base> base_of(const sdk::Host& host, const Step& step) {
 
 sdk::Result<std::string> free_name(const sdk::Host& host, const std::string& wanted) {
   std::map<std::string, bool> used;
-  H5I_SDK_TRY(host.records(0, [&](const json::Value& r) {
-    const std::string& kind = r["kind"].string();
-    if (r["lane"].string() == "engine-claimed" && (kind == "experiment" || kind == "sequence")) used[r["body"]["name"].string()] = true;
+  H5I_SDK_TRY(each_line(host, {"experiment", "sequence"}, UINT64_MAX, [&](const json::Value& r) {
+    used[r["body"]["name"].string()] = true;
     return true;
   }));
   if (!wanted.empty() && used.contains(wanted)) return sdk::failure(H5I_E_EXISTS, "the session has a plan " + wanted + " already: another name");

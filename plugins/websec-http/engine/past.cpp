@@ -11,9 +11,13 @@ constexpr uint64_t kDecoded = 16u << 20;
 }
 
 sdk::Result<PastSend> past_send(const sdk::Host& host, const std::string& number) {
-  Filter wanted = H5I_SDK_TRY(parse_filter("seq:" + number));
-  for (PastSend& s : H5I_SDK_TRY(history(host)))
-    if (wanted(s)) return std::move(s);
+  std::optional<PastSend> found;
+  const Filter numbered = H5I_SDK_TRY(parse_filter("seq:" + number));
+  H5I_SDK_TRY(each_send(host, {.filters = {numbered}}, [&](Told& told) -> sdk::Result<bool> {
+    found = std::move(told.send);
+    return false;
+  }));
+  if (found) return *std::move(found);
   return sdk::failure(H5I_E_NOT_FOUND, "the session has no send #" + number);
 }
 
