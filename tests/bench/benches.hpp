@@ -13,6 +13,7 @@ std::vector<Table> log_append(const Settings& s);
 std::vector<Table> propose_scale(const Settings& s);
 std::vector<Table> websec_client(const Settings& s);
 std::vector<Table> websec_rate(const Settings& s);
+std::vector<Table> websec_session_scale(const Settings& s);
 std::vector<Table> supervised_rules(const Settings& s);
 std::vector<Table> supervised_whole(const Settings& s);
 std::vector<Table> socket_gate(const Settings& s);

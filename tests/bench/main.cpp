@@ -15,11 +15,11 @@ using namespace h5i::bench;
 namespace {
 
 constexpr const char* kUsage =
-    "h5i-bench [run_overhead|create_scale|log_append|propose_scale|websec_client|websec_rate|supervised_rules|supervised_whole|socket_gate|uplink_throughput ...] [options]\n"
+    "h5i-bench [run_overhead|create_scale|log_append|propose_scale|websec_session_scale|websec_client|websec_rate|supervised_rules|supervised_whole|socket_gate|uplink_throughput ...] [options]\n"
     "  --prefix DIR   the h5i to measure (default: the one built with this program)\n"
     "  --scratch DIR  where repositories are made (default: beside this program)\n"
     "  --rounds N     rounds of short commands (default 200)\n"
-    "  --scale N      files of the large repository (default 100000)\n"
+    "  --scale N      files of the large repository, a tenth of the lines of a web session (default 100000)\n"
     "  --page FILE    put the tables between the marks of this page\n";
 
 std::string own_directory() {
@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
       {"run_overhead", run_overhead}, {"create_scale", create_scale}, {"log_append", log_append}, {"propose_scale", propose_scale},
 #ifdef H5I_BENCH_WEBSEC
       {"websec_client", websec_client}, {"websec_rate", websec_rate},
+      {"websec_session_scale", websec_session_scale},
 #endif
 #ifdef H5I_BENCH_SUPERVISED
       {"supervised_rules", supervised_rules}, {"supervised_whole", supervised_whole}, {"socket_gate", socket_gate}, {"uplink_throughput", uplink_throughput},

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
@@ -39,10 +40,12 @@ pid_t start(const Command& c, int out) {
   return pid;
 }
 
-void must_end_well(const Command& c, pid_t pid) {
+void must_end_well(const Command& c, pid_t pid, long* peak_kib = nullptr) {
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  rusage used{};
+  while (wait4(pid, &status, 0, &used) < 0 && errno == EINTR) {
   }
+  if (peak_kib) *peak_kib = used.ru_maxrss;
   if (WIFEXITED(status) && WEXITSTATUS(status) == c.status) return;
   std::string words;
   for (const std::string& a : c.argv) words += " " + a;
@@ -70,11 +73,11 @@ double now_us() {
   return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
 }
 
-double run_timed(const Command& c, double* rest_us) {
+double run_timed(const Command& c, double* rest_us, long* peak_kib) {
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   double begin = now_us();
   pid_t pid = start(c, -1);
-  must_end_well(c, pid);
+  must_end_well(c, pid, peak_kib);
   double end = now_us();
   wait_for_the_rest();
   if (rest_us) *rest_us = now_us() - end;

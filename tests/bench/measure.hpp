@@ -30,7 +30,8 @@ struct Command {
 // Wall time from before the spawn until the command itself ended, and its own exit status. What it left running is waited
 // for, outside the measured time, so that no command pays for the one before. Ends the bench when the command cannot run
 // or ends in another way than it must: a figure of a failure is none.
-double run_timed(const Command& c, double* rest_us = nullptr);
+// `peak_kib`: the most memory that the command, or one that it waited for, had.
+double run_timed(const Command& c, double* rest_us = nullptr, long* peak_kib = nullptr);
 // The same, untimed, with what it prints thrown away.
 void run_once(const Command& c);
 // Standard output of a command, whatever its status.
