@@ -1,6 +1,6 @@
 // The plugin's face: h5i.websec/1.
 #include "h5i/plugin.hpp"
-#include "plugins/websec-http/engine/acts.hpp"
+#include "plugins/websec-http/acts/acts.hpp"
 #include "plugins/websec-http/engine/in_box.hpp"
 #include "plugins/websec-http/engine/proof.hpp"
 

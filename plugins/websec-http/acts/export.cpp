@@ -1,6 +1,6 @@
 // A session's sends as a document for other programs. An answer is one document of limited size, so the document goes in pieces: each answer has
 // a cursor, and the next act begins there. The log only grows and payloads never change, so the pieces fit (ADR 49).
-#include "plugins/websec-http/engine/act_list.hpp"
+#include "plugins/websec-http/acts/list.hpp"
 #include "plugins/websec-http/engine/history.hpp"
 #include "plugins/websec-http/engine/recorder.hpp"
 #include "plugins/websec-http/engine/redirect.hpp"

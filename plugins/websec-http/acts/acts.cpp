@@ -1,6 +1,6 @@
-#include "plugins/websec-http/engine/acts.hpp"
+#include "plugins/websec-http/acts/acts.hpp"
 
-#include "plugins/websec-http/engine/act_list.hpp"
+#include "plugins/websec-http/acts/list.hpp"
 
 namespace h5i::websec {
 namespace {

@@ -2,9 +2,9 @@
 #include <mutex>
 #include <thread>
 
-#include "plugins/websec-http/engine/act_list.hpp"
+#include "plugins/websec-http/acts/list.hpp"
 #include "plugins/websec-http/engine/clock.hpp"
-#include "plugins/websec-http/engine/identity.hpp"
+#include "plugins/websec-http/acts/identity.hpp"
 #include "plugins/websec-http/engine/past.hpp"
 #include "plugins/websec-http/engine/redirect.hpp"
 #include "plugins/websec-http/plan/plan.hpp"

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "plugins/websec-http/candidates/candidates.hpp"
-#include "plugins/websec-http/engine/act_list.hpp"
+#include "plugins/websec-http/acts/list.hpp"
 #include "plugins/websec-http/engine/recorder.hpp"
 
 namespace h5i::websec {

@@ -2,7 +2,7 @@
 
 #include "plugins/websec-http/compare/lines.hpp"
 #include "plugins/websec-http/compare/match.hpp"
-#include "plugins/websec-http/engine/act_list.hpp"
+#include "plugins/websec-http/acts/list.hpp"
 #include "plugins/websec-http/engine/past.hpp"
 #include "plugins/websec-http/engine/redirect.hpp"
 #include "plugins/websec-http/replay/change.hpp"

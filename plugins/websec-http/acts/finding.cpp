@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "plugins/websec-http/engine/act_list.hpp"
+#include "plugins/websec-http/acts/list.hpp"
 #include "plugins/websec-http/engine/history.hpp"
 #include "plugins/websec-http/engine/recorder.hpp"
 #include "plugins/websec-http/engine/redirect.hpp"

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "plugins/websec-http/engine/act_list.hpp"
+#include "plugins/websec-http/acts/list.hpp"
 #include "plugins/websec-http/engine/past.hpp"
 #include "plugins/websec-http/engine/redirect.hpp"
 #include "plugins/websec-http/export/message_text.hpp"

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "plugins/websec-http/engine/act_list.hpp"
-#include "plugins/websec-http/engine/identity.hpp"
+#include "plugins/websec-http/acts/list.hpp"
+#include "plugins/websec-http/acts/identity.hpp"
 #include "plugins/websec-http/engine/redirect.hpp"
 
 namespace h5i::websec {

@@ -1,4 +1,4 @@
-#include "plugins/websec-http/engine/act_list.hpp"
+#include "plugins/websec-http/acts/list.hpp"
 
 namespace h5i::websec {
 
