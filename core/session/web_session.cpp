@@ -29,7 +29,8 @@ constexpr const char* kManifest = "session.json";
 constexpr const char* kLock = "lock";
 constexpr const char* kPayloads = "blobs";  // with the log all that an engine writes
 constexpr const char* kState = "state";     // and what it keeps for itself: jars
-constexpr const char* kServing = "serving";  // there while an engine is at work: who finds it and has the lock knows that one was killed
+// There while an engine is at work, and holds the number of the line that began it: who finds it and has the lock knows that one was killed.
+constexpr const char* kServing = "serving";
 
 std::string folder_of(const UserDirs& dirs) { return dirs.state + "/websec"; }
 
@@ -88,6 +89,24 @@ class SessionLock {
  private:
   UniqueFd fd_;
 };
+
+// The line that began the act which is at work now. Nobody is asked to wait for this, nor kept from a lock by it: the kernel lists who has one.
+std::optional<uint64_t> at_work_since(const UniqueFd& folder) {
+  auto mark = os::open_beneath(folder, kServing, O_RDONLY | O_NONBLOCK);
+  struct stat lock {};
+  if (!mark || ::fstatat(folder.get(), kLock, &lock, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+  auto since = os::read_fd(mark->get(), 32, kServing);
+  auto locks = os::read_file("/proc/locks", 4u << 20);
+  if (!since || !locks || since->empty() || since->find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+  const std::string file = ":" + std::to_string(lock.st_ino) + " ";
+  for (size_t at = 0; at < locks->size();) {
+    const size_t end = std::min(locks->find('\n', at), locks->size());
+    const std::string_view line = std::string_view(*locks).substr(at, end - at);
+    if (line.find("FLOCK") != std::string_view::npos && line.find("->") == std::string_view::npos && line.find(file) != std::string_view::npos) return std::stoull(*since);
+    at = end + 1;
+  }
+  return std::nullopt;  // whoever made it was killed
+}
 
 Json plugin_facts(const plugin::PluginInfo& p) {
   return json::Object{{"id", p.id}, {"version", p.version}, {"digest", p.digest.value}, {"trust", plugin::trust_name(p.trust)}};
@@ -304,6 +323,7 @@ Result<WebAnswer> look_at_session(const WebSession& session, const WebAct& act) 
   UniqueFd folder = H5I_TRY(os::open_directory(session.dir));
   Json request = request_of(act);
   request["session"] = session.manifest;
+  if (auto since = at_work_since(folder)) request["session"]["at_work_since"] = *since;
   WebAnswer answer = H5I_TRY(serve(engine, folder, Right::LOOK, request, act));
   answer.document["placement"] = placement_text(session.manifest);
   return answer;
@@ -378,7 +398,8 @@ Result<WebAnswer> act_alone_in(WebSession& session, const WebAct& act) {
   const evidence::Head head = H5I_TRY(record(session, "act", json::Object{{"act", act.act}, {"engine", plugin_facts(engine)}, {"uid", static_cast<int64_t>(getuid())}, {"placement", placement_text(session.manifest)}}));
   struct stat log {};
   if (::fstatat(folder.get(), "log.jsonl", &log, AT_SYMLINK_NOFOLLOW) != 0) return sys_error("stat of the session's log");
-  if (UniqueFd mark(::openat(folder.get(), kServing, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)); !mark) return sys_error("mark that an act goes on");
+  if (UniqueFd mark(::openat(folder.get(), kServing, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)); !mark || !os::write_all(mark.get(), std::to_string(head.count)))
+    return sys_error("mark that an act goes on");
   Json request = request_of(act);
   request["session"] = session.manifest;
   auto answer = serve(engine, folder, Right::WRITE, request, act, in_box ? in_box->take_channel() : UniqueFd());

@@ -52,3 +52,42 @@ TEST_CASE("what an origin saw is in the log whoever was killed, and the next act
     CHECK_FALSE(std::filesystem::exists(user.folder("s") + "/serving"));
   }
 }
+
+TEST_CASE("while an act is at work its sends are under way, and only when it was killed does nobody know") {
+  Origin origin([](const std::string& r) {
+    if (r.starts_with("GET /slow")) usleep(1'500'000);
+    return ok();
+  });
+  for (uid_t uid : people()) {
+    User user(uid);
+    user.open("s", {origin.url("")});
+    auto ends = [&] {
+      std::vector<std::string> out;
+      Ended hist = user.run({"hist", "s", "--json"});
+      auto doc = json::parse(hist.out);
+      REQUIRE(doc);
+      for (const Json& row : (*doc)["rows"].array()) out.push_back(row["ended"].string());
+      return out;
+    };
+    auto begun = [&] {
+      pid_t h5i = start(user.h5i({"send", "s", origin.url("/slow")}), user.home() + "/out", user.home() + "/err");
+      const size_t before = user.records("s", "send").size();
+      for (int i = 0; i < 5000 && user.records("s", "send").size() == before; i++) usleep(1000);
+      return h5i;
+    };
+    const pid_t first = begun();
+    CHECK(ends() == std::vector<std::string>{"under-way"});
+    CHECK(user.run({"hist", "s"}).out.find("under-way") != std::string::npos);
+    wait_for(first, 30);
+    CHECK(ends() == std::vector<std::string>{"complete"});
+    const pid_t second = begun(), engine = engine_of(second);
+    kill(engine, SIGKILL);
+    kill(second, SIGKILL);
+    wait_for(second, 30);
+    CHECK(ends() == std::vector<std::string>{"complete", "unknown-outcome"});
+    const pid_t third = begun();  // beside one of an earlier act
+    CHECK(ends() == std::vector<std::string>{"complete", "unknown-outcome", "under-way"});
+    wait_for(third, 30);
+    CHECK(ends() == std::vector<std::string>{"complete", "unknown-outcome", "complete"});
+  }
+}

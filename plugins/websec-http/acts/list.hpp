@@ -47,8 +47,9 @@ sdk::Result<Scope> scope_of(const json::Value& session);
 sdk::Result<std::string> unhex(const std::string& digits);
 void add_lines(const std::string& text, json::Value& lines);     // each line of a text
 std::string line_of(const Row& row);                             // of a send that was just made
-std::string line_of(const PastSend& sent);                       // of one in the log
-json::Value json_of(const PastSend& sent);
+// Of one in the log. `session`: says of the sends of an act that is at work that they are under way.
+std::string line_of(const PastSend& sent, const json::Value& session = {});
+json::Value json_of(const PastSend& sent, const json::Value& session = {});
 // What the box said and may not, for the core; nothing where there is none.
 void add_forged(const Tools& tools, json::Value& document);
 // Rows and lines of sends that were just made, as `send` answers with them.

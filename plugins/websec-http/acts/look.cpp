@@ -15,23 +15,30 @@ constexpr size_t kShownBytes = 64 << 10;  // of each part of a message
 constexpr uint64_t kLastSends = 1000;     // that hist lists when nothing is said
 constexpr size_t kPieceOfHist = 4 << 20;  // of the log, that one answer of hist is made from: a document of rows is at most three times as large
 
+// Of a send without an outcome nobody saw the end; where an act is at work, those of that act may still come to one.
+std::string ended(const PastSend& s, const json::Value& session) {
+  const std::string end = s.ended();
+  const json::Value& since = session["at_work_since"];
+  return end == "unknown-outcome" && since.is_int() && s.seq >= static_cast<uint64_t>(since.integer()) ? "under-way" : end;
+}
+
 }  // namespace
 
-std::string line_of(const PastSend& s) {
+std::string line_of(const PastSend& s, const json::Value& session) {
   std::string line = "#" + std::to_string(s.seq) + "  " + s.time + "  ";
   if (s.refused) return line + "refused (" + s.ended() + ")  " + s.body["url"].string();
   line += s.body["method"].string() + " " + s.body["url"].string() + "  ";
   if (s.status() != 0) line += std::to_string(s.status()) + ", " + std::to_string(s.outcome["body_bytes"].integer()) + " bytes, ";
-  return line + s.ended();
+  return line + ended(s, session);
 }
 
-json::Value json_of(const PastSend& s) {
-  json::Value out = json::Object{{"number", s.seq}, {"time", s.time}, {"sent", !s.refused}, {"ended", s.ended()}, {"record", s.body}, {"outcome", s.outcome}};
+json::Value json_of(const PastSend& s, const json::Value& session) {
+  json::Value out = json::Object{{"number", s.seq}, {"time", s.time}, {"sent", !s.refused}, {"ended", ended(s, session)}, {"record", s.body}, {"outcome", s.outcome}};
   return out;
 }
 
 // The last ones, as many as were asked for, in pieces that an answer holds: with "cursor" the next act goes on where this one ended.
-sdk::Result<Answer> hist(const sdk::Host& host, const json::Value&, const json::Value& words) {
+sdk::Result<Answer> hist(const sdk::Host& host, const json::Value& session, const json::Value& words) {
   Wanted wanted;
   for (const json::Value& f : words["filters"].array()) wanted.filters.push_back(H5I_SDK_TRY(parse_filter(f.string())));
   const std::string last = words["last"].string().empty() ? std::to_string(kLastSends) : words["last"].string();
@@ -59,8 +66,8 @@ sdk::Result<Answer> hist(const sdk::Host& host, const json::Value&, const json::
       return false;
     }
     bytes += told.bytes;
-    if (for_people) lines.push(line_of(told.send));
-    else rows.push(json_of(told.send));
+    if (for_people) lines.push(line_of(told.send, session));
+    else rows.push(json_of(told.send, session));
     return true;
   };
   if (wanted.from <= wanted.until) H5I_SDK_TRY(each_send(host, wanted, take));
@@ -70,10 +77,10 @@ sdk::Result<Answer> hist(const sdk::Host& host, const json::Value&, const json::
   return Answer{std::move(out), 0};
 }
 
-sdk::Result<Answer> show_act(const sdk::Host& host, const json::Value&, const json::Value& words) {
+sdk::Result<Answer> show_act(const sdk::Host& host, const json::Value& session, const json::Value& words) {
   const PastSend s = H5I_SDK_TRY(past_send(host, words["number"].string()));
-  json::Value out = json_of(s), lines = json::Array{};
-  lines.push(line_of(s));
+  json::Value out = json_of(s, session), lines = json::Array{};
+  lines.push(line_of(s, session));
   for (const json::Value* part : {&s.body, &s.outcome})
     for (const auto& [key, value] : part->object())
       if (key != "url" && key != "method" && key != "of" && key != "kept") lines.push("  " + key + "  " + (value.is_string() ? value.string() : json::canonical(value)));
