@@ -398,8 +398,10 @@ Result<WebAnswer> act_alone_in(WebSession& session, const WebAct& act) {
   const evidence::Head head = H5I_TRY(record(session, "act", json::Object{{"act", act.act}, {"engine", plugin_facts(engine)}, {"uid", static_cast<int64_t>(getuid())}, {"placement", placement_text(session.manifest)}}));
   struct stat log {};
   if (::fstatat(folder.get(), "log.jsonl", &log, AT_SYMLINK_NOFOLLOW) != 0) return sys_error("stat of the session's log");
-  if (UniqueFd mark(::openat(folder.get(), kServing, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)); !mark || !os::write_all(mark.get(), std::to_string(head.count)))
-    return sys_error("mark that an act goes on");
+  UniqueFd mark(::openat(folder.get(), kServing, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!mark) return sys_error("mark that an act goes on");
+  (void)os::write_all(mark.get(), std::to_string(head.count));  // on a full disk it is empty, and then nobody is told since when
+  mark.reset();
   Json request = request_of(act);
   request["session"] = session.manifest;
   auto answer = serve(engine, folder, Right::WRITE, request, act, in_box ? in_box->take_channel() : UniqueFd());

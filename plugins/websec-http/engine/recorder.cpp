@@ -78,8 +78,6 @@ sdk::Result<Recorded> Recorder::intent(Intent i) {
     uint64_t seq = H5I_SDK_TRY(ask(json::Object{{"op", "intent"}, {"facts", value_of(i)}}, {i.head, i.body}));
     return Recorded(seq, std::move(i));
   }
-  std::lock_guard lock(one_);
-  if (degraded_) return sdk::failure(H5I_E_LOG_WRITE, "an outcome could not be written to the session's log: nothing more is sent");
   json::Value body = value_of(i);
   body["rule"] = i.rule;
   body["head_sha256"] = sha256_hex(i.head);
@@ -93,6 +91,8 @@ sdk::Result<Recorded> Recorder::intent(Intent i) {
     body["experiment"] = i.experiment;
     body["input"] = i.input;
   }
+  std::lock_guard lock(one_);
+  if (degraded_) return sdk::failure(H5I_E_LOG_WRITE, "an outcome could not be written to the session's log: nothing more is sent");
   uint64_t seq = H5I_SDK_TRY(host_.append("send", body));
   return Recorded(seq, std::move(i));
 }
