@@ -213,7 +213,6 @@ KERNEL_TEST("what a process in between asks for is judged as if it had been aske
   KREQUIRE(enter_place());
   Origin a(kPublicA, 443, echo()), evil(kPublicB, 443, echo());
   // Carries each piece on to the proxy and back.
-  std::map<int, UniqueFd> ways;
   Origin relay("127.0.0.1", 9999, [](const std::string& piece) {
     UniqueFd c = dial_to("127.0.0.1", kProxyPort);
     say(c, piece);

@@ -31,7 +31,7 @@ void head(std::string_view bytes) {
   size_t space = back.find(' ');
   back.insert(space + 1, "http://" + r.head.target.text());
   HeadRead second = read_head(back);
-  if (on.size() > kMaxHead - 400) return;  // what was added may be too much
+  if (on.size() > kMaxHead - 400 || r.head.fields.size() + 2 > kMaxFields) return;  // what was added may be too much
   want(second.used == back.size());
   want(second.head.body == r.head.body && second.head.length == r.head.length && second.head.path == r.head.path && second.head.target == r.head.target);
 }
