@@ -18,6 +18,23 @@ Result<int64_t> lifetime(const std::string& text) {
   return make_error(Errc::USAGE, "not a time that a session can last: " + printable(text), "as 30m or 8h, at most " + policy::duration_text(kLongest), "h5i websec open --help");
 }
 
+// What the session may use up; null when nothing was named.
+Result<Json> budget_of(const Parsed& words) {
+  Json out;
+  auto take = [&](const char* option, const char* name, std::optional<int64_t> (*read)(std::string_view), const char* as) -> Result<void> {
+    if (!words.has(option)) return {};
+    auto n = read(words.get(option));
+    if (!n || *n < 1) return make_error(Errc::USAGE, std::string("not what ") + option + " takes: " + printable(words.get(option)), as, "h5i websec open --help");
+    out[name] = *n;
+    return {};
+  };
+  H5I_TRY(take("--max-sends", "sends", policy::parse_count, "a number from 1, as 500 or 20k"));
+  H5I_TRY(take("--max-wire", "wire_bytes", policy::parse_size, "a size, as 200M"));
+  H5I_TRY(take("--max-decoded", "decoded_bytes", policy::parse_size, "a size, as 1G"));
+  H5I_TRY(take("--max-time", "time_s", policy::parse_duration, "a time, as 90s or 2h"));
+  return out;
+}
+
 Result<std::string> authorities(const std::string& path) {
   std::string pem = H5I_TRY(os::read_file(path, kLargestAuthorities));
   if (pem.find("-----BEGIN CERTIFICATE-----") != std::string::npos && valid_utf8(pem)) return pem;
@@ -43,6 +60,8 @@ Result<std::pair<session::WebSession, Json>> open(const Parsed& words) {
   auto answer = H5I_TRY(session::act_alone(engine, read));
   wanted.scope = answer.document["scope"];
   wanted.options = json::Object{{"capture", words.has("--capture")}, {"suffix_list", answer.document["suffix_list"]}};
+  if (words.has("--durable")) wanted.options["durable"] = true;
+  if (Json budget = H5I_TRY(budget_of(words)); budget.is_object()) wanted.options["budget"] = std::move(budget);
   if (words.has("--in")) {
     const std::string here = H5I_TRY(current_directory());
     wanted.box = H5I_TRY(session::find_box(words.get("--in"), here, dirs));
@@ -58,10 +77,14 @@ int websec_open(Context& ctx, const Parsed& words) {
   auto opened = open(words);
   if (!opened) return refuse_web(ctx, opened.error());
   const session::WebSession& s = opened->first;
-  ctx.result(json::Object{{"schema", "h5i.websec-open/1"}, {"session", s.name}, {"id", s.manifest["id"]}, {"scope", s.manifest["scope"]}, {"expires", s.manifest["expires"]}, {"capture", words.has("--capture")}, {"path", s.dir}, {"placement", session::placement_text(s.manifest)}});
+  Json out = json::Object{{"schema", "h5i.websec-open/1"}, {"session", s.name}, {"id", s.manifest["id"]}, {"scope", s.manifest["scope"]}, {"expires", s.manifest["expires"]}, {"capture", words.has("--capture")}, {"durable", words.has("--durable")}, {"path", s.dir}, {"placement", session::placement_text(s.manifest)}};
+  const Json& budget = s.manifest["options"]["budget"];
+  if (budget.is_object()) out["budget"] = budget;
+  ctx.result(std::move(out));
   if (ctx.json) return 0;
   ctx.line("session " + s.name + ", until " + s.manifest["expires"].string() + ", " + session::placement_text(s.manifest));
   for (const Json& line : opened->second.array()) ctx.line("  " + line.string());
+  for (const auto& [name, most] : budget.object()) ctx.line("  at most " + std::to_string(most.integer()) + " " + (name == "sends" ? "sends" : name == "time_s" ? "seconds of sending" : name == "wire_bytes" ? "bytes on the wire" : "decoded bytes"));
   ctx.line("  log   " + s.log());
   ctx.line("next: h5i websec send " + s.name + " URL");
   return 0;

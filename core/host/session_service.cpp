@@ -94,7 +94,7 @@ h5i_status session_lines(void* context, uint64_t offset, h5i_sink_fn sink, void*
   });
 }
 
-constexpr h5i_host_session kSession = {sizeof(h5i_host_session), 2, session_append, session_flush, session_read, session_put, session_get, session_lines};
+constexpr h5i_host_session kSession = {sizeof(h5i_host_session), 3, session_append, session_flush, session_read, session_put, session_get, session_lines};
 
 }  // namespace
 

@@ -13,13 +13,22 @@ Result<SessionStore> SessionStore::open(const UniqueFd& folder, evidence::Observ
 }
 
 Result<uint64_t> SessionStore::append(std::string kind, Json body) {
-  if (!log_) log_.emplace(H5I_TRY(evidence::Log::open(kLogName)));
   evidence::Record r;
   r.observer = observer_;
   r.boundary = evidence::Boundary::NET;
   r.kind = std::move(kind);
   r.body = std::move(body);
+  std::lock_guard lock(*writing_);
+  if (!log_) log_.emplace(H5I_TRY(evidence::Log::open(kLogName)));
   return H5I_TRY(log_->append(r)).count - 1;
+}
+
+Result<void> SessionStore::flush() {
+  {
+    std::lock_guard lock(*writing_);
+    if (!log_) return {};
+  }
+  return log_->flush();  // a descriptor that stays: others append meanwhile
 }
 
 Result<void> SessionStore::read(uint64_t from, const std::function<bool(const Json&)>& each) const {

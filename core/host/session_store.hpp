@@ -2,6 +2,8 @@
 // the core; lane and observer are fixed here, so that nothing that a plugin says chooses them.
 #pragma once
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -24,9 +26,10 @@ class SessionStore {
   // Makes the session's folder this process's working directory: names are relative to it from here on. The log is opened for writing by the
   // first append(), so that what only looks needs no right to write.
   static Result<SessionStore> open(const UniqueFd& folder, evidence::Observer observer);
-  // The record's number. `session`: of the run that this process serves.
+  // The record's number. Several threads may be here, and beside one that flushes.
   Result<uint64_t> append(std::string kind, Json body);
-  Result<void> flush() { return log_ ? log_->flush() : Result<void>(); }
+  // What append() had returned for before is on the disk.
+  Result<void> flush();
   Result<void> read(uint64_t from, const std::function<bool(const Json& record)>& each) const;
   // The log's whole lines from byte `offset` on, as they stand in it.
   Result<void> lines(uint64_t offset, const std::function<bool(std::string_view line)>& each) const;
@@ -35,6 +38,7 @@ class SessionStore {
 
  private:
   explicit SessionStore(evidence::Observer observer) : observer_(std::move(observer)) {}
+  std::unique_ptr<std::mutex> writing_ = std::make_unique<std::mutex>();
   std::optional<evidence::Log> log_;
   evidence::Observer observer_;
 };

@@ -300,7 +300,7 @@ TEST_CASE("a WARC is records of the lengths and digests that they say, the same 
     const std::string& id = p.fields["WARC-Record-ID"];
     CHECK((id.size() == 47 && id.starts_with("<urn:uuid:") && id[24] == '8'));
     ids.insert(id);
-    CHECK(p.fields["WARC-Block-Digest"] == "sha256:" + sha256_of(p.block));
+    CHECK(p.fields["WARC-Block-Digest"] == "sha256:" + websec::sha256_hex(p.block));
     CHECK(p.fields["WARC-Date"] == "2026-01-02T03:04:05.678Z");
     for (const char* of : {"request", "response"})
       if (p.fields["WARC-Type"] == of) CHECK(p.fields["Content-Type"] == std::string("application/http;msgtype=") + of);
@@ -310,7 +310,7 @@ TEST_CASE("a WARC is records of the lengths and digests that they say, the same 
   CHECK(parts[1].fields["WARC-Concurrent-To"] == parts[2].fields["WARC-Record-ID"]);
   CHECK(parts[1].fields["WARC-IP-Address"] == "127.0.0.1");
   CHECK(parts[2].block == "HTTP/1.1 200 R\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
-  CHECK(parts[2].fields["WARC-Payload-Digest"] == "sha256:" + sha256_of("hello"));
+  CHECK(parts[2].fields["WARC-Payload-Digest"] == "sha256:" + websec::sha256_hex("hello"));
   CHECK(parts[4].block == "HTTP/1.1 200 R\r\n\r\nWARC/1.1\r\n\r\n");
   CHECK(parsed(parts[5].block)["ended"].string() == "unknown-outcome");
   CHECK(parts[6].fields.count("WARC-Concurrent-To") == 0);

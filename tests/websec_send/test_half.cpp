@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/base/unique_fd.hpp"
+#include "plugins/websec-http/digest/sha256.hpp"
 #include "plugins/websec-http/engine/box.hpp"
 #include "tests/support/catch.hpp"
 

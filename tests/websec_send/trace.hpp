@@ -9,7 +9,7 @@ namespace h5i::test {
 inline std::vector<std::string> traced(const Program& p, const std::string& file) {
   Program t = p;
   t.argv[0] = h5i_path();
-  const std::vector<std::string> tracer = {"/usr/bin/strace", "-f", "-s", "4096", "-x", "-e", "trace=write,writev,pwrite64,sendto,sendmsg,sendmmsg,connect", "-o", file};
+  const std::vector<std::string> tracer = {"/usr/bin/strace", "-f", "-s", "4096", "-x", "-e", "trace=write,writev,pwrite64,fdatasync,sendto,sendmsg,sendmmsg,connect", "-o", file};
   t.argv.insert(t.argv.begin(), tracer.begin(), tracer.end());
   t.timeout_s = 120;
   t.env["ASAN_OPTIONS"] = "detect_leaks=0";  // a leak's finder does not work where a tracer is

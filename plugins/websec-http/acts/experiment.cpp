@@ -174,6 +174,7 @@ class Experiment {
     if ((!open.empty() || !started.empty()) && sends_ < kMostSends) lines.push("next: h5i websec experiment " + session_["name"].string() + " --resume " + plan_.name);
     lines.push(tools_.placement.text + "; h5i websec show " + session_["name"].string() + " NUMBER");
     out["lines"] = std::move(lines);
+    add_budget(tools_, out);
     add_forged(tools_, out);
     return Answer{who_.hidden(std::move(out)), complete == plan_.size() ? 0 : 1};
   }
@@ -310,8 +311,8 @@ class Experiment {
     for (const Row& row : sent.rows) {
       if (!row.sent) {
         const std::string& why = row.facts["why"].string();
-        if (why == "expired") stop("expired");
-        if (why == "cancelled" || why == "expired") continue;
+        if (why == "expired" || why == "budget") stop(why == "expired" ? "expired" : "budget");
+        if (why == "cancelled" || why == "expired" || why == "budget") continue;
         auto noted = tools_.recorder.note("experiment-refused", json::Object{{"experiment", plan_.name}, {"input", input}, {"refused", row.seq}, {"why", why}});
         if (!noted.ok()) failed_ = noted.error();
         continue;
@@ -392,6 +393,7 @@ class Experiment {
     if (reason_ == "uniform") return "it stopped: the target answers the same to everything";
     if (reason_ == "throttled") return "it pauses: the target asks for less (nothing is sent again)";
     if (reason_ == "expired") return "the session ended meanwhile";
+    if (reason_ == "budget") return "the session has used up its budget";
     if (reason_ == "started-left") return "what is started cannot be gone on with: its answers do not say exactly enough where they lead";
     return "it was stopped";
   }

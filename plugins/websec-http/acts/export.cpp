@@ -108,7 +108,7 @@ sdk::Result<Answer> export_act(const sdk::Host& host, const json::Value& session
       return true;
     }
     std::string text = export_piece(format, source, H5I_SDK_TRY(exchange_of(host, told, format != ExportFormat::JSONL)), rules, at.sends == 0);
-    if (at.skip > 0 && (at.skip > text.size() || sha256_of(std::string_view(text).substr(0, at.skip)) != at.digest))
+    if (at.skip > 0 && (at.skip > text.size() || sha256_hex(std::string_view(text).substr(0, at.skip)) != at.digest))
       return sdk::failure(H5I_E_CORRUPT, "#" + std::to_string(number) + " is not what it was when the document began: was another engine installed meanwhile?");
     const size_t room = kPiece - std::min(kPiece, piece.size()), rest = text.size() - at.skip;
     if (rest <= room) {
@@ -123,7 +123,7 @@ sdk::Result<Answer> export_act(const sdk::Host& host, const json::Value& session
     if (piece.empty() || rest > kPiece) {
       piece.append(text, at.skip, room);
       at.skip += room;
-      at.digest = sha256_of(std::string_view(text).substr(0, at.skip));
+      at.digest = sha256_hex(std::string_view(text).substr(0, at.skip));
     }
     return false;
   };

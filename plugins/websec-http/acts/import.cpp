@@ -8,6 +8,7 @@
 
 #include "plugins/websec-http/candidates/candidates.hpp"
 #include "plugins/websec-http/acts/list.hpp"
+#include "plugins/websec-http/digest/sha256.hpp"
 #include "plugins/websec-http/engine/recorder.hpp"
 
 namespace h5i::websec {

@@ -52,6 +52,8 @@ std::string line_of(const PastSend& sent, const json::Value& session = {});
 json::Value json_of(const PastSend& sent, const json::Value& session = {});
 // What the box said and may not, for the core; nothing where there is none.
 void add_forged(const Tools& tools, json::Value& document);
+// What the session has used up of its budget; nothing where there is none.
+void add_budget(const Tools& tools, json::Value& document);
 // Rows and lines of sends that were just made, as `send` answers with them.
 void add_rows(Sends sends, json::Value& rows, json::Value& lines);
 

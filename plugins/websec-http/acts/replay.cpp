@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "plugins/websec-http/acts/list.hpp"
+#include "plugins/websec-http/digest/sha256.hpp"
 #include "plugins/websec-http/engine/clock.hpp"
 #include "plugins/websec-http/acts/identity.hpp"
 #include "plugins/websec-http/engine/past.hpp"

@@ -27,12 +27,19 @@ sdk::Result<Answer> read_scope(const sdk::Host&, const json::Value&, const json:
   return Answer{json::Object{{"scope", json::Object{{"text", scope.text()}}}, {"suffix_list", std::move(suffixes)}, {"lines", std::move(lines)}}, 0};
 }
 
-sdk::Result<Answer> scope_act(const sdk::Host&, const json::Value& session, const json::Value& words) {
+sdk::Result<Answer> scope_act(const sdk::Host& host, const json::Value& session, const json::Value& words) {
   Scope scope = H5I_SDK_TRY(scope_of(session));
   json::Value lines = json::Array{};
   if (!words["url"].is_string()) {
     add_lines(scope.text(), lines);
-    return Answer{json::Object{{"scope", scope.text()}, {"lines", std::move(lines)}}, 0};
+    json::Value out = json::Object{{"scope", scope.text()}};
+    if (const json::Value& limits = session["options"]["budget"]; limits.is_object()) {
+      const Budget budget(limits, H5I_SDK_TRY(spent_so_far(host)));
+      out["budget"] = budget.value();
+      lines.push("of its budget: " + budget.text());
+    }
+    out["lines"] = std::move(lines);
+    return Answer{std::move(out), 0};
   }
   Url url = H5I_SDK_TRY(Url::parse(words["url"].string()));
   if (url.has_credentials()) return sdk::failure(H5I_E_INVALID, "a URL with a user or a password: leave them out");

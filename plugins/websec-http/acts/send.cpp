@@ -29,6 +29,13 @@ void add_forged(const Tools& tools, json::Value& document) {
   if (!forged.array().empty()) document["forged"] = std::move(forged);
 }
 
+void add_budget(const Tools& tools, json::Value& document) {
+  auto budget = tools.recorder.budget();
+  if (!budget) return;
+  document["budget"] = budget->value();
+  document["lines"].push("of its budget: " + budget->text());
+}
+
 void add_rows(Sends sends, json::Value& rows, json::Value& lines) {
   for (Row& row : sends.rows) {
     const json::Value& facts = row.facts;
@@ -49,6 +56,9 @@ sdk::Result<std::unique_ptr<Tools>> tools_of(const sdk::Host& host, const json::
   auto out = std::make_unique<Tools>(host, H5I_SDK_TRY(scope_of(session)), trust, reuse, placement_of(session));
   if (session["peer"].is_int()) out->box = std::make_unique<Box>(static_cast<int>(session["peer"].integer()), out->placement, out->scope, trust, reuse);
   else if (session["placement"]["box"].is_string()) return sdk::failure(H5I_E_INTERNAL, "the wire of this session is in a box, and there is no channel to it");
+  const json::Value& session_options = session["options"];
+  if (session_options["durable"].boolean()) out->recorder.make_durable();
+  if (session_options["budget"].is_object()) out->recorder.hold_to(Budget(session_options["budget"], H5I_SDK_TRY(spent_so_far(host))));
   if (words["cookies"].boolean(true)) out->cookies = H5I_SDK_TRY(CookieStore::open(words["as"].string()));
   return out;
 }
@@ -95,6 +105,7 @@ sdk::Result<Answer> send_act(const sdk::Host& host, const json::Value& session, 
   lines.push(tools->placement.text + "; h5i websec show " + session["name"].string() + " NUMBER");
   json::Value document = json::Object{{"rows", std::move(rows)}, {"placement", tools->placement.text}, {"lines", std::move(lines)}};
   add_forged(*tools, document);
+  add_budget(*tools, document);
   return Answer{std::move(document), code};
 }
 

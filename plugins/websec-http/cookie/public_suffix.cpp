@@ -1,29 +1,17 @@
 #include "plugins/websec-http/cookie/public_suffix.hpp"
 
 #include <libpsl.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 
+#include "plugins/websec-http/digest/sha256.hpp"
+
 namespace h5i::websec {
 namespace {
 
 const psl_ctx_t* context(const std::shared_ptr<const void>& list) { return static_cast<const psl_ctx_t*>(list.get()); }
-
-std::string sha256(std::string_view bytes) {
-  unsigned char sum[EVP_MAX_MD_SIZE];
-  unsigned n = 0;
-  if (!EVP_Digest(bytes.data(), bytes.size(), sum, &n, EVP_sha256(), nullptr)) return "unknown";
-  std::string out = "sha256:";
-  for (unsigned i = 0; i < n; i++) {
-    char hex[3];
-    snprintf(hex, sizeof hex, "%02x", sum[i]);
-    out += hex;
-  }
-  return out;
-}
 
 // The list's own header says "// VERSION: 2024-05-01_10-11-12_UTC".
 std::optional<std::string> own_date(std::string_view bytes) {
@@ -76,7 +64,7 @@ sdk::Result<SuffixList> SuffixList::from_bytes(std::string_view bytes, std::stri
   if (!out.list_ || (psl_suffix_count(context(out.list_)) == 0 && !psl_is_public_suffix2(context(out.list_), "co.uk", PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE)))
     return sdk::failure(H5I_E_INVALID, "public suffix list: no rule in it");
   out.date_ = own_date(bytes).value_or(std::move(date));
-  out.digest_ = sha256(bytes);
+  out.digest_ = "sha256:" + sha256_hex(bytes);
   return out;
 }
 

@@ -1,10 +1,7 @@
 #include "plugins/websec-http/engine/answer.hpp"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 
-#include "plugins/websec-http/engine/recorder.hpp"
 #include "plugins/websec-http/engine/redirect.hpp"
 #include "plugins/websec-http/facts/facts.hpp"
 #include "plugins/websec-http/http/syntax.hpp"
@@ -20,20 +17,6 @@ constexpr size_t kLookedAt = 1u << 20;     // of a decoded body, for passive fac
 constexpr size_t kMostPassive = 200;
 
 }  // namespace
-
-Sha256::Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) { EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr); }
-void Sha256::add(std::string_view bytes) { EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()); }
-std::string Sha256::hex() {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  EVP_DigestFinal_ex(context_.get(), digest, &size);
-  std::string out;
-  for (unsigned i = 0; i < size; i++) {
-    out += "0123456789abcdef"[digest[i] >> 4];
-    out += "0123456789abcdef"[digest[i] & 15];
-  }
-  return out;
-}
 
 bool AnswerBody::Decoded::take(std::string_view bytes) {
   hash.add(bytes);

@@ -6,22 +6,11 @@
 
 #include "h5i/plugin.hpp"
 #include "plugins/websec-http/decode/decode.hpp"
+#include "plugins/websec-http/digest/sha256.hpp"
 #include "plugins/websec-http/http/response.hpp"
 #include "plugins/websec-http/url/url.hpp"
 
-struct evp_md_ctx_st;
-
 namespace h5i::websec {
-
-class Sha256 {
- public:
-  Sha256();
-  void add(std::string_view bytes);
-  std::string hex();  // once
-
- private:
-  std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> context_;
-};
 
 // The body of an answer: hashed as it came, decoded in a stream; kept when messages are, and its first bytes for who looks at them.
 class AnswerBody : public BodySink {

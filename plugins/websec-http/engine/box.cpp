@@ -145,9 +145,10 @@ class Box::One {
  private:
   Message question(const std::string& url) const {
     Message m;
+    const Recorder::Left left = recorder_.left();
     json::Value asked = json::Object{{"op", "send"}, {"id", id_}, {"url", url}, {"method", request_.method}, {"form", static_cast<int64_t>(request_.form)}, {"minor", request_.minor},
-                                     {"follow", options_.follow}, {"timeout_ns", options_.timeout_ns}, {"lenient", options_.lenient}, {"most_bytes", options_.most_bytes},
-                                     {"most_decoded", options_.most_decoded}, {"expires_ns", options_.expires_ns}, {"capture", options_.capture}, {"http2", options_.http2},
+                                     {"follow", options_.follow}, {"timeout_ns", options_.timeout_ns}, {"lenient", options_.lenient}, {"most_bytes", std::min(options_.most_bytes, left.wire)},
+                                     {"most_decoded", std::min(options_.most_decoded, left.decoded)}, {"expires_ns", options_.expires_ns}, {"capture", options_.capture}, {"http2", options_.http2},
                                      {"credentials", options_.credentials}, {"listen_ns", options_.listen_ns}, {"cookies", options_.cookies != nullptr},
                                      {"asks_before", static_cast<bool>(options_.admit)}, {"holds", static_cast<bool>(options_.before_last_byte)}};
     if (options_.document) asked["document"] = options_.document->href();

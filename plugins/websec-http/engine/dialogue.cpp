@@ -87,6 +87,7 @@ class Speaker : public WsSink {
       if (end_.ended.empty()) end_.ended = e->id, end_.why = e->text;
     } else {
       end_.frames_sent++;
+      end_.bytes_sent += token.bytes().size();
     }
     return {};
   }

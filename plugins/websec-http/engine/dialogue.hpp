@@ -19,7 +19,7 @@ struct Dialogue {
 struct DialogueEnd {
   std::string ended;  // "closed", "listened", "refused", "connection-lost", "cancelled"
   std::string why;
-  uint64_t frames_sent = 0, frames_received = 0, bytes_received = 0;
+  uint64_t frames_sent = 0, frames_received = 0, bytes_received = 0, bytes_sent = 0;
   int64_t close_code = 0;  // 0: none came
   json::Value facts = json::Array{};
 };

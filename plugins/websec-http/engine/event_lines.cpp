@@ -1,5 +1,6 @@
 #include "plugins/websec-http/engine/event_lines.hpp"
 
+#include "plugins/websec-http/digest/sha256.hpp"
 #include "plugins/websec-http/engine/answer.hpp"
 
 namespace h5i::websec {

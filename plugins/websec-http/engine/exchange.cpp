@@ -260,7 +260,7 @@ sdk::Status Exchange::converse_on() {
   DialogueEnd dialogue = H5I_SDK_TRY(converse(recorder_, sent_, *wire_, rest_, wanted));
   end(dialogue.ended, dialogue.why);
   done_ = now_ns();
-  frames_ = json::Object{{"sent", dialogue.frames_sent}, {"received", dialogue.frames_received}, {"bytes", dialogue.bytes_received}};
+  frames_ = json::Object{{"sent", dialogue.frames_sent}, {"received", dialogue.frames_received}, {"bytes", dialogue.bytes_received}, {"sent_bytes", dialogue.bytes_sent}};
   close_code_ = dialogue.close_code;
   for (json::Value& o : dialogue.facts.make_array()) odd_.push(std::move(o));
   return {};

@@ -164,6 +164,21 @@ sdk::Result<Last> last_sends(const sdk::Host& host, const Filters& filters, uint
   return last ? sdk::Result<Last>(*last) : scan_last_sends(host, filters, most);
 }
 
+sdk::Result<Amounts> spent_so_far(const sdk::Host& host) {
+  if (auto spent = H5I_SDK_TRY(ask<Amounts>(host, [](std::unique_ptr<Index>& index) -> sdk::Result<std::optional<Amounts>> { return index->spent(); }))) return *spent;
+  Amounts out;
+  H5I_SDK_TRY(scan_sends(host, {}, [&](Told& told) -> sdk::Result<bool> {
+    if (told.send.refused) return true;
+    const Amounts a = amounts_of(told.send.outcome);
+    out.sends += a.sends;
+    out.wire += a.wire;
+    out.decoded += a.decoded;
+    out.time_us += a.time_us;
+    return true;
+  }));
+  return out;
+}
+
 sdk::Status each_line(const sdk::Host& host, const std::vector<std::string>& kinds, uint64_t until, const std::function<bool(const json::Value& record)>& each) {
   struct Lines {
     std::vector<json::Value> records;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "h5i/plugin.hpp"
+#include "plugins/websec-http/budget/budget.hpp"
 #include "plugins/websec-http/index/filter.hpp"
 
 namespace h5i::websec {
@@ -46,6 +47,9 @@ struct Last {
   bool cut = false;
 };
 sdk::Result<Last> last_sends(const sdk::Host& host, const Filters& filters, uint64_t most);
+
+// What all sends of the session used up, those included whose end nobody saw.
+sdk::Result<Amounts> spent_so_far(const sdk::Host& host);
 
 // The engine's lines of these kinds, which are none of a send or an outcome, in their order.
 sdk::Status each_line(const sdk::Host& host, const std::vector<std::string>& kinds, uint64_t until, const std::function<bool(const json::Value& record)>& each);

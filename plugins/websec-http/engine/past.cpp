@@ -1,6 +1,7 @@
 #include "plugins/websec-http/engine/past.hpp"
 
 #include "plugins/websec-http/decode/decode.hpp"
+#include "plugins/websec-http/digest/sha256.hpp"
 #include "plugins/websec-http/engine/recorder.hpp"
 #include "plugins/websec-http/replay/rebuild.hpp"
 

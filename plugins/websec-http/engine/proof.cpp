@@ -10,6 +10,7 @@
 #include <atomic>
 #include <thread>
 
+#include "plugins/websec-http/digest/sha256.hpp"
 #include "plugins/websec-http/engine/send.hpp"
 
 namespace h5i::websec {

@@ -1,6 +1,8 @@
 #include "plugins/websec-http/engine/recorder.hpp"
 
-#include <openssl/evp.h>
+#include <algorithm>
+
+#include "plugins/websec-http/digest/sha256.hpp"
 
 namespace h5i::websec {
 namespace {
@@ -12,19 +14,6 @@ json::Value names(const std::vector<std::string>& list) {
 }
 
 }  // namespace
-
-std::string sha256_hex(std::string_view bytes) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr) != 1) return {};
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  for (unsigned i = 0; i < size; i++) {
-    out += kDigits[digest[i] >> 4];
-    out += kDigits[digest[i] & 15];
-  }
-  return out;
-}
 
 json::Value value_of(const Intent& i) {
   json::Value body = json::Object{{"method", i.method},
@@ -91,18 +80,56 @@ sdk::Result<Recorded> Recorder::intent(Intent i) {
     body["experiment"] = i.experiment;
     body["input"] = i.input;
   }
-  std::lock_guard lock(one_);
-  if (degraded_) return sdk::failure(H5I_E_LOG_WRITE, "an outcome could not be written to the session's log: nothing more is sent");
+  if (degraded_) return degraded();
+  if (budget_) {
+    std::lock_guard lock(one_);
+    if (auto over = budget_->take()) return sdk::failure(H5I_E_WEB_BUDGET, *std::move(over));
+  }
   uint64_t seq = H5I_SDK_TRY(host_.append("send", body));
+  H5I_SDK_TRY(on_disk(seq));
   return Recorded(seq, std::move(i));
 }
 
-sdk::Status Recorder::line_of_frame(const Recorded& sent, const Frame& f) {
-  if (far_) {
-    auto told = ask(json::Object{{"op", "frame"}, {"of", sent.seq()}, {"to_peer", f.to_peer}, {"opcode", static_cast<int64_t>(f.opcode)}, {"final", f.final}, {"kept", f.kept}}, {std::string(f.payload)});
-    return told.ok() ? sdk::Status() : sdk::Status(told.error());
+sdk::Failure Recorder::degraded() { return sdk::failure(H5I_E_LOG_WRITE, "an outcome could not be written to the session's log: nothing more is sent"); }
+
+// Who comes while nobody flushes does it for all whose lines are in the log by then; the others wait for that, or for the one after it.
+sdk::Status Recorder::on_disk(uint64_t seq) {
+  if (!durable_) return {};
+  std::unique_lock lock(disk_);
+  written_ = std::max(written_, seq + 1);
+  while (safe_ <= seq) {
+    if (flushing_) {
+      flushed_.wait(lock);
+      continue;
+    }
+    flushing_ = true;
+    const uint64_t until = written_;
+    lock.unlock();
+    sdk::Status done = host_.flush();
+    lock.lock();
+    flushing_ = false;
+    if (done.ok()) safe_ = std::max(safe_, until);
+    flushed_.notify_all();
+    if (!done.ok()) return done;
   }
-  if (degraded_) return sdk::failure(H5I_E_LOG_WRITE, "an outcome could not be written to the session's log: nothing more is sent");
+  return {};
+}
+
+Recorder::Left Recorder::left() const {
+  std::lock_guard lock(one_);
+  return budget_ ? Left{budget_->left_wire(), budget_->left_decoded()} : Left{};
+}
+
+std::optional<Budget> Recorder::budget() const {
+  std::lock_guard lock(one_);
+  return budget_;
+}
+
+sdk::Result<uint64_t> Recorder::line_of_frame(const Recorded& sent, const Frame& f) {
+  if (far_) {
+    return ask(json::Object{{"op", "frame"}, {"of", sent.seq()}, {"to_peer", f.to_peer}, {"opcode", static_cast<int64_t>(f.opcode)}, {"final", f.final}, {"kept", f.kept}}, {std::string(f.payload)});
+  }
+  if (degraded_) return degraded();
   json::Value body = json::Object{{"of", sent.seq()},
                                   {"direction", f.to_peer ? "send" : "receive"},
                                   {"opcode", static_cast<int64_t>(f.opcode)},
@@ -110,22 +137,20 @@ sdk::Status Recorder::line_of_frame(const Recorded& sent, const Frame& f) {
                                   {"bytes", f.payload.size()},
                                   {"sha256", sha256_hex(f.payload)}};
   if (!f.kept.empty()) body["payload"] = f.kept;
-  if (auto written = host_.append("frame", body); !written.ok()) {
-    degraded_ = true;
-    return written.error();
-  }
-  return {};
+  auto written = host_.append("frame", body);
+  if (!written.ok()) degraded_ = true;
+  return written;
 }
 
 sdk::Result<RecordedFrame> Recorder::frame(const Recorded& sent, const Frame& f, std::string bytes) {
-  std::lock_guard lock(one_);
-  H5I_SDK_TRY(line_of_frame(sent, f));
+  const uint64_t seq = H5I_SDK_TRY(line_of_frame(sent, f));
+  H5I_SDK_TRY(on_disk(seq));
   return RecordedFrame(std::move(bytes));
 }
 
 sdk::Status Recorder::received(const Recorded& sent, const Frame& f) {
-  std::lock_guard lock(one_);
-  return line_of_frame(sent, f);
+  auto written = line_of_frame(sent, f);
+  return written.ok() ? sdk::Status() : sdk::Status(written.error());
 }
 
 sdk::Status Recorder::outcome(const Recorded& sent, json::Value facts) {
@@ -134,7 +159,10 @@ sdk::Status Recorder::outcome(const Recorded& sent, json::Value facts) {
     return told.ok() ? sdk::Status() : sdk::Status(told.error());
   }
   facts["of"] = sent.seq();
-  std::lock_guard lock(one_);
+  if (budget_) {
+    std::lock_guard lock(one_);
+    budget_->add(facts);
+  }
   auto written = host_.append("outcome", facts);
   // What a peer said may be more than a line holds: how it ended is told all the same.
   if (!written.ok() && written.error().code != H5I_E_LOG_WRITE) {
@@ -149,13 +177,11 @@ sdk::Status Recorder::outcome(const Recorded& sent, json::Value facts) {
 
 sdk::Result<uint64_t> Recorder::refusal(json::Value facts) {
   if (far_) return ask(json::Object{{"op", "refused"}, {"facts", std::move(facts)}});
-  std::lock_guard lock(one_);
   return host_.append("refused", facts);
 }
 
 sdk::Result<uint64_t> Recorder::note(std::string_view kind, const json::Value& facts) {
   if (far_) return ask(json::Object{{"op", "note"}, {"kind", kind}, {"facts", facts}});
-  std::lock_guard lock(one_);
   return host_.append(kind, facts);
 }
 

@@ -1,17 +1,19 @@
 // The record comes first: what will be sent is a line of the session's log before a packet of it leaves, and only what was recorded can be sent.
 #pragma once
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "h5i/plugin.hpp"
+#include "plugins/websec-http/budget/budget.hpp"
 #include "plugins/websec-http/engine/channel.hpp"
 
 namespace h5i::websec {
-
-std::string sha256_hex(std::string_view bytes);
 
 // What a send is, as far as it is known before it is made.
 struct Intent {
@@ -92,7 +94,11 @@ class Recorder {
   explicit Recorder(const sdk::Host& host, std::string placement = "not contained") : host_(host), placement_(std::move(placement)) {}
   // In a box: what is to be recorded goes to the half on the host, with its bytes, and the token is made when that one has it in the log.
   Recorder(const sdk::Host& host, Far& far) : host_(host), far_(&far) {}
-  // In the log when this returns. The error names the log, and nothing may be sent then.
+  // Before the first send: from then on none goes beyond it.
+  void hold_to(Budget budget) { budget_ = std::move(budget); }
+  // Before the first send: what is sent is not only in the log before, but on the disk. Sends that wait for it at once wait for one flush.
+  void make_durable() { durable_ = true; }
+  // In the log when this returns. The error names the log, and nothing may be sent then; H5I_E_WEB_BUDGET when the session has used up its budget.
   sdk::Result<Recorded> intent(Intent intent);
   // A frame that is to be sent on the connection of `sent`, with its bytes as they will be on the wire; and one that came.
   sdk::Result<RecordedFrame> frame(const Recorded& sent, const Frame& frame, std::string bytes);
@@ -105,15 +111,30 @@ class Recorder {
   sdk::Result<uint64_t> note(std::string_view kind, const json::Value& facts);
   // A payload that the session keeps; its digest.
   sdk::Result<std::string> keep(std::string_view payload);
+  // How many bytes the budget leaves to the next answer, on the wire and decoded; of sends at one moment each is told the same.
+  struct Left {
+    uint64_t wire = UINT64_MAX, decoded = UINT64_MAX;
+  };
+  Left left() const;
+  // The budget and what of it is used up; nothing where there is none.
+  std::optional<Budget> budget() const;
 
  private:
   sdk::Result<uint64_t> ask(json::Value question, std::vector<std::string> bytes = {});
-  sdk::Status line_of_frame(const Recorded& sent, const Frame& frame);
+  sdk::Result<uint64_t> line_of_frame(const Recorded& sent, const Frame& frame);
+  sdk::Status on_disk(uint64_t seq);
+  static sdk::Failure degraded();
   const sdk::Host& host_;
   const std::string placement_;
   Far* const far_ = nullptr;
-  std::mutex one_;
-  bool degraded_ = false;
+  std::atomic<bool> degraded_ = false;
+  mutable std::mutex one_;  // of the budget
+  std::optional<Budget> budget_;
+  bool durable_ = false;
+  std::mutex disk_;
+  std::condition_variable flushed_;
+  uint64_t written_ = 0, safe_ = 0;  // lines before these numbers are in the log, on the disk
+  bool flushing_ = false;
 };
 
 }  // namespace h5i::websec

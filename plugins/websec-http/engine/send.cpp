@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include <algorithm>
+
 #include "plugins/websec-http/engine/box.hpp"
 #include "plugins/websec-http/engine/redirect.hpp"
 #include "plugins/websec-http/engine/resolve.hpp"
@@ -154,15 +156,33 @@ sdk::Result<std::optional<Sender::Made>> Sender::make(const Url& url, Intent int
     H5I_SDK_TRY(refuse(intent.url, "cancelled", "its turn did not come", 2));
     return std::optional<Made>();
   }
-  Recorded sent = H5I_SDK_TRY(recorder_.intent(std::move(intent)));
+  // All hops together have what one answer may have.
+  auto within = [](uint64_t most, uint64_t used) { return most > used ? most - used : 0; };
+  const Recorder::Left left = recorder_.left();
+  options_.most_bytes = std::min(within(most_bytes_, used_wire_), left.wire);
+  options_.most_decoded = std::min(within(most_decoded_, used_decoded_), left.decoded);
+  if (parent_ != 0 && (used_wire_ >= most_bytes_ || used_decoded_ >= most_decoded_)) {
+    H5I_SDK_TRY(refuse(intent.url, "navigation-budget", "the hops before had as many bytes as an answer may have", 1));
+    return std::optional<Made>();
+  }
+  const std::string url_text = intent.url;
+  auto sent = recorder_.intent(std::move(intent));
+  if (!sent.ok() && sent.error().code == H5I_E_WEB_BUDGET) {
+    H5I_SDK_TRY(refuse(url_text, "budget", sent.error().text, 1));
+    return std::optional<Made>();
+  }
+  if (!sent.ok()) return sent.error();
   Made made;
-  made.exchange = std::make_unique<Exchange>(recorder_, transport_, options_, url, std::move(sent), std::move(asked), std::move(wire));
+  made.exchange = std::make_unique<Exchange>(recorder_, transport_, options_, url, *std::move(sent), std::move(asked), std::move(wire));
   made.facts = H5I_SDK_TRY(made.exchange->run(peer, hops_ == 0, dns_us_));
   return std::optional<Made>(std::move(made));
 }
 
 sdk::Status Sender::told(const Recorded& sent, Made& made) {
   parent_ = sent.seq();
+  const Amounts used = amounts_of(made.facts);
+  used_wire_ += static_cast<uint64_t>(std::max<int64_t>(0, made.facts["wire_bytes"].integer()));
+  used_decoded_ += used.decoded;
   auto recorded = recorder_.outcome(sent, made.facts);
   made.facts["url"] = sent.intent().url;
   made.facts["method"] = sent.intent().method;

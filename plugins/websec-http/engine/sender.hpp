@@ -12,7 +12,7 @@ namespace h5i::websec {
 class Sender {
  public:
   Sender(const sdk::Host& host, Recorder& recorder, const Scope& scope, const SendOptions& options)
-      : host_(host), recorder_(recorder), scope_(scope), options_(options), own_(host, {}), transport_(options.transport ? *options.transport : own_) {}
+      : host_(host), recorder_(recorder), scope_(scope), options_(options), most_bytes_(options.most_bytes), most_decoded_(options.most_decoded), own_(host, {}), transport_(options.transport ? *options.transport : own_) {}
   sdk::Result<Sends> run(const std::string& url, Request request);
 
  private:
@@ -56,12 +56,14 @@ class Sender {
   const sdk::Host& host_;
   Recorder& recorder_;
   const Scope& scope_;
-  SendOptions options_;
+  SendOptions options_;  // what an answer may have gets less from hop to hop
+  const uint64_t most_bytes_, most_decoded_;
   Transport own_;
   Transport& transport_;
   Sends out_;
   uint64_t parent_ = 0;
   int hops_ = 0, status_ = 0;
+  uint64_t used_wire_ = 0, used_decoded_ = 0;  // by this send and the hops before
   int64_t dns_us_ = 0;
   bool tainted_ = false;  // a redirect between two origins that are not the document's: it has no name any more
   std::vector<std::string> dropped_;

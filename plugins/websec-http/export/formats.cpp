@@ -68,7 +68,7 @@ namespace {
 
 // A record's name, the same whenever it is written: a UUID of version 8 (RFC 9562), from a digest.
 std::string record_id(const ExportSource& source, uint64_t number, std::string_view what) {
-  std::string d = sha256_of(source.id + "\n" + std::to_string(number) + "\n" + std::string(what));
+  std::string d = sha256_hex(source.id + "\n" + std::to_string(number) + "\n" + std::string(what));
   d[12] = '8';
   d[16] = "89ab"[d[16] & 3];
   return "<urn:uuid:" + d.substr(0, 8) + "-" + d.substr(8, 4) + "-" + d.substr(12, 4) + "-" + d.substr(16, 4) + "-" + d.substr(20, 12) + ">";
@@ -89,7 +89,7 @@ struct WarcRecord {
   std::string text() const {
     std::string out = "WARC/1.1\r\nWARC-Type: " + type + "\r\nWARC-Record-ID: " + id + "\r\nWARC-Date: " + one_line(date) + "\r\n";
     for (const auto& [name, value] : more) out += name + ": " + one_line(value) + "\r\n";
-    out += "WARC-Block-Digest: sha256:" + sha256_of(block) + "\r\nContent-Type: " + content_type + "\r\nContent-Length: " + std::to_string(block.size()) + "\r\n\r\n";
+    out += "WARC-Block-Digest: sha256:" + sha256_hex(block) + "\r\nContent-Type: " + content_type + "\r\nContent-Length: " + std::to_string(block.size()) + "\r\n\r\n";
     return out + block + "\r\n\r\n";
   }
 };
@@ -137,7 +137,7 @@ std::string warc_records(const ExportSource& source, const ExportedSend& e, cons
     WarcRecord r{type, id, e.time, std::string("application/http;msgtype=") + type, common, masked_head(head, rules, &masked)};
     r.block += reframe ? framed(head, body) : body;
     if (!other.empty()) r.more.emplace_back("WARC-Concurrent-To", other);
-    r.more.emplace_back("WARC-Payload-Digest", "sha256:" + sha256_of(body));
+    r.more.emplace_back("WARC-Payload-Digest", "sha256:" + sha256_hex(body));
     if (!masked.empty()) r.more.emplace_back("H5I-Masked", names_text(masked));
     if (reframe && is_chunked(head)) r.more.emplace_back("H5I-Reframed", "one chunk");
     out += r.text();

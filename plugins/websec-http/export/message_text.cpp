@@ -110,16 +110,4 @@ std::string base64(std::string_view bytes) {
   return out;
 }
 
-std::string sha256_of(std::string_view bytes) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr);
-  std::string out;
-  for (unsigned i = 0; i < size; i++) {
-    out += "0123456789abcdef"[digest[i] >> 4];
-    out += "0123456789abcdef"[digest[i] & 15];
-  }
-  return out;
-}
-
 }  // namespace h5i::websec

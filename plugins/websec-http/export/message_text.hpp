@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plugins/websec-http/digest/sha256.hpp"
 #include "plugins/websec-http/export/exchange.hpp"
 
 namespace h5i::websec {
@@ -30,6 +31,5 @@ bool is_utf8(std::string_view bytes);
 // UTF-8 as it is; other bytes each as the character of that number, which is how browsers hand out header values.
 std::string to_text(std::string_view bytes);
 std::string base64(std::string_view bytes);
-std::string sha256_of(std::string_view bytes);  // 64 hexadecimal digits
 
 }  // namespace h5i::websec

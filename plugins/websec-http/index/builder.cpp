@@ -1,7 +1,5 @@
 #include "plugins/websec-http/index/builder.hpp"
 
-#include <openssl/evp.h>
-
 namespace h5i::websec {
 namespace {
 
@@ -12,19 +10,6 @@ constexpr size_t kLargestKnown = 512;  // longer names are looked up each time
 uint64_t unsigned_of(const json::Value& v) { return static_cast<uint64_t>(v.integer()); }
 
 }  // namespace
-
-std::string sha256_of_line(std::string_view line) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  if (EVP_Digest(line.data(), line.size(), digest, &size, EVP_sha256(), nullptr) != 1) return {};
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  for (unsigned i = 0; i < size; i++) {
-    out += kDigits[digest[i] >> 4];
-    out += kDigits[digest[i] & 15];
-  }
-  return out;
-}
 
 IndexBuilder::Names::Names(Database& db, const char* table)
     : db_(db), find_(db, std::string("SELECT id FROM ") + table + " WHERE name = ?"), add_(db, std::string("INSERT INTO ") + table + "(name) VALUES(?) RETURNING id") {}
@@ -46,8 +31,8 @@ int64_t IndexBuilder::Names::id(const std::string& name) {
 IndexBuilder::IndexBuilder(Database& db, Extent reach)
     : db_(db),
       reach_(std::move(reach)),
-      sent_(db, "INSERT INTO sent(seq, at, outcome, outcome_seq, refused, host, method, status, ended, type, size, time, experiment, path) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
-      ended_(db, "UPDATE sent SET outcome=?, outcome_seq=?, status=?, ended=?, type=?, size=?, time=? WHERE seq=? AND outcome IS NULL AND NOT refused"),
+      sent_(db, "INSERT INTO sent(seq, at, outcome, outcome_seq, refused, host, method, status, ended, type, size, time, wire, decoded, experiment, path) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"),
+      ended_(db, "UPDATE sent SET outcome=?, outcome_seq=?, status=?, ended=?, type=?, size=?, time=?, wire=?, decoded=? WHERE seq=? AND outcome IS NULL AND NOT refused"),
       line_(db, "INSERT INTO line(seq, at, kind, of) VALUES(?,?,?,?)"),
       hosts_(db, "host"),
       words_(db, "word") {
@@ -59,7 +44,7 @@ bool IndexBuilder::put(const Waiting& w) {
   const IndexRow& r = w.row;
   std::optional<int64_t> host;
   if (r.host) host = hosts_.id(*r.host);
-  return sent_.with(r.seq, w.at, w.outcome, w.outcome_seq, int64_t{r.refused}, host, words_.id(r.method), r.status, words_.id(r.ended), words_.id(r.type), r.size, r.total_us, words_.id(r.experiment), r.path).run();
+  return sent_.with(r.seq, w.at, w.outcome, w.outcome_seq, int64_t{r.refused}, host, words_.id(r.method), r.status, words_.id(r.ended), words_.id(r.type), r.size, r.total_us, r.wire, r.decoded, words_.id(r.experiment), r.path).run();
 }
 
 bool IndexBuilder::put_oldest(size_t most) {
@@ -106,7 +91,7 @@ bool IndexBuilder::take(uint64_t at, std::string_view line) {
     }
     IndexRow changed;
     set_outcome(changed, body);
-    return ended_.with(at, seq, changed.status, words_.id(changed.ended), words_.id(changed.type), changed.size, changed.total_us, of).run();
+    return ended_.with(at, seq, changed.status, words_.id(changed.ended), words_.id(changed.type), changed.size, changed.total_us, changed.wire, changed.decoded, of).run();
   }
   std::optional<int64_t> of;
   if (body["of"].is_int()) of = body["of"].integer();
@@ -115,7 +100,7 @@ bool IndexBuilder::take(uint64_t at, std::string_view line) {
 
 bool IndexBuilder::finish(const std::string& digest) {
   if (!put_oldest(0) || !db_.run("DELETE FROM meta")) return false;
-  return Statement(db_, "INSERT INTO meta(version, log, next, last, digest, end) VALUES(1,?,?,?,?,?)").with(reach_.log, reach_.next, reach_.last, digest, reach_.end).run() && db_.run("COMMIT");
+  return Statement(db_, "INSERT INTO meta(version, log, next, last, digest, end) VALUES(?,?,?,?,?,?)").with(kIndexVersion, reach_.log, reach_.next, reach_.last, digest, reach_.end).run() && db_.run("COMMIT");
 }
 
 }  // namespace h5i::websec

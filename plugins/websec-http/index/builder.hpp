@@ -9,6 +9,8 @@
 
 namespace h5i::websec {
 
+constexpr int64_t kIndexVersion = 2;
+
 // How far an index goes: its log, and the last line that is in it.
 struct Extent {
   std::string log;
@@ -17,8 +19,6 @@ struct Extent {
   std::string digest;  // SHA-256, hexadecimal
   uint64_t end = 0;    // offset of the line that comes next
 };
-
-std::string sha256_of_line(std::string_view line);
 
 class IndexBuilder {
  public:

@@ -10,7 +10,7 @@ constexpr const char* kTables[] = {
     "CREATE TABLE host(id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE)",
     "CREATE TABLE word(id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE)",
     ("CREATE TABLE sent(seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, outcome INTEGER, outcome_seq INTEGER, refused INTEGER NOT NULL, host INTEGER, method INTEGER NOT NULL, "
-     "status INTEGER NOT NULL, ended INTEGER NOT NULL, type INTEGER NOT NULL, size INTEGER NOT NULL, time INTEGER NOT NULL, experiment INTEGER NOT NULL, path BLOB)"),
+     "status INTEGER NOT NULL, ended INTEGER NOT NULL, type INTEGER NOT NULL, size INTEGER NOT NULL, time INTEGER NOT NULL, wire INTEGER NOT NULL, decoded INTEGER NOT NULL, experiment INTEGER NOT NULL, path BLOB)"),
     "CREATE TABLE line(seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind INTEGER NOT NULL, of INTEGER)",
 };
 // Word 1 is the empty one: most sends are of no experiment.

@@ -8,13 +8,14 @@
 
 #include <cerrno>
 
+#include "plugins/websec-http/digest/sha256.hpp"
+
 namespace h5i::websec {
 namespace {
 
 constexpr const char* kLock = "lock";  // held by who reads or writes; holds a mark while somebody writes
 constexpr const char* kRows = "rows";
 constexpr int64_t kWaitMs = 1000;  // for a lock; then the log is read
-constexpr int64_t kVersion = 1;
 constexpr uint64_t kFew = 20'000;  // rows up to which an index of a column is the better way
 
 int open_file(int folder, const char* name, int flags) {
@@ -97,7 +98,7 @@ namespace {
 // How far the index goes, when it is one of this log.
 std::optional<Extent> reach_of(Database& db) {
   Statement meta(db, "SELECT version, log, next, last, digest, end FROM meta LIMIT 2");
-  if (!meta.next() || meta.integer(0) != kVersion) return std::nullopt;
+  if (!meta.next() || meta.integer(0) != kIndexVersion) return std::nullopt;
   Extent r{meta.bytes(1), static_cast<uint64_t>(meta.integer(2)), static_cast<uint64_t>(meta.integer(3)), meta.bytes(4), static_cast<uint64_t>(meta.integer(5))};
   if (meta.next() || !db.ok() || r.log.empty() || r.next == 0 || r.end <= r.last) return std::nullopt;
   return r;
@@ -131,7 +132,7 @@ sdk::Result<std::unique_ptr<Index>> Index::open(const std::string& folder, const
         state = State::BEHIND;
         return false;
       }
-      if (at + line.size() + 1 != reach.end || sha256_of_line(line) != reach.digest) return false;
+      if (at + line.size() + 1 != reach.end || sha256_hex(line) != reach.digest) return false;
       state = State::GOOD;
       return true;
     });
@@ -177,7 +178,7 @@ sdk::Result<std::unique_ptr<Index>> Index::open(const std::string& folder, const
     unreadable = read.ok() ? builder.failure() : std::optional<sdk::Failure>(read.error());
     if (good && !unreadable && builder.reach().next > reach.next) {
       reach = builder.reach();
-      reach.digest = sha256_of_line(last);
+      reach.digest = sha256_hex(last);
       good = builder.finish(reach.digest);
     } else {
       good = false;
@@ -281,7 +282,7 @@ std::optional<std::vector<SendPlace>> Index::sends(const Filters& filters, uint6
   while (numbers.next()) found.push_back(numbers.integer(0));
   Statement row(*db_,
                 "SELECT at, outcome, outcome_seq, refused, (SELECT name FROM host WHERE id = host), path, (SELECT name FROM word WHERE id = method), status, (SELECT name FROM word WHERE id = ended), "
-                "(SELECT name FROM word WHERE id = type), size, time, (SELECT name FROM word WHERE id = experiment), host IS NULL FROM sent WHERE seq = ?");
+                "(SELECT name FROM word WHERE id = type), size, time, (SELECT name FROM word WHERE id = experiment), host IS NULL, wire, decoded FROM sent WHERE seq = ?");
   std::vector<SendPlace> out;
   for (int64_t seq : found) {
     if (!row.with(seq).next()) break;
@@ -300,10 +301,19 @@ std::optional<std::vector<SendPlace>> Index::sends(const Filters& filters, uint6
     p.row.size = row.integer(10);
     p.row.total_us = row.integer(11);
     p.row.experiment = row.bytes(12);
+    p.row.wire = row.integer(14);
+    p.row.decoded = row.integer(15);
     out.push_back(std::move(p));
   }
   if (out.size() != found.size() || !db_->ok()) return std::nullopt;
   return out;
+}
+
+std::optional<Amounts> Index::spent() {
+  Statement sum(*db_, "SELECT count(*), ifnull(sum(wire), 0), ifnull(sum(decoded), 0), ifnull(sum(min(max(time, 0), 1099511627776)), 0) FROM sent NOT INDEXED WHERE NOT refused");
+  if (!sum.next()) return std::nullopt;
+  auto of = [&](int column) { return static_cast<uint64_t>(sum.integer(column)); };
+  return Amounts{of(0), of(1), of(2), of(3)};
 }
 
 std::optional<std::vector<LinePlace>> Index::lines(const std::vector<std::string>& kinds, uint64_t from, uint64_t until, size_t most) {

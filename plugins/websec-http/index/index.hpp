@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/websec-http/budget/budget.hpp"
 #include "plugins/websec-http/index/builder.hpp"
 #include "plugins/websec-http/index/filter.hpp"
 
@@ -45,6 +46,8 @@ class Index {
   // Sends from number `from` to `until`, in the order of the log, at most `most`: all for which the filters hold in the log that ends with line `until`,
   // and perhaps some for which they hold only later.
   std::optional<std::vector<SendPlace>> sends(const Filters& filters, uint64_t from, uint64_t until, size_t most);
+  // Of all sends.
+  std::optional<Amounts> spent();
   // The engine's other lines of these kinds.
   std::optional<std::vector<LinePlace>> lines(const std::vector<std::string>& kinds, uint64_t from, uint64_t until, size_t most);
   // Those of one send.

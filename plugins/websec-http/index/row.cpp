@@ -1,5 +1,6 @@
 #include "plugins/websec-http/index/row.hpp"
 
+#include "plugins/websec-http/budget/budget.hpp"
 #include "plugins/websec-http/url/url.hpp"
 
 namespace h5i::websec {
@@ -25,6 +26,9 @@ void set_outcome(IndexRow& r, const json::Value& outcome) {
   r.type = outcome["content_type"].string();
   r.size = outcome["body_bytes"].integer();
   r.total_us = outcome["times"]["total_us"].integer();
+  const Amounts used = amounts_of(outcome);
+  r.wire = static_cast<int64_t>(used.wire);
+  r.decoded = static_cast<int64_t>(used.decoded);
 }
 
 }  // namespace h5i::websec

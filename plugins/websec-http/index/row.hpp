@@ -18,6 +18,7 @@ struct IndexRow {
   std::string type;    // of the answer's content
   int64_t size = 0;    // bytes of the body
   int64_t total_us = 0;
+  int64_t wire = 0, decoded = 0;  // bytes, as a budget counts them
   std::string experiment;
 
   bool operator==(const IndexRow&) const = default;
