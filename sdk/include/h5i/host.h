@@ -81,9 +81,9 @@ typedef struct h5i_host_clock {
 typedef struct h5i_host_session {
   uint32_t struct_size;
   uint32_t revision;
-  /* One line, in the log when this returns. *seq is the record's number in it. */
+  /* One line, in the log when this returns. *seq is the record's number in it. Since revision 3 several threads may call it at once, also beside flush. */
   h5i_status (*append)(void* context, h5i_str kind, h5i_str body, uint64_t* seq, h5i_error* error);
-  /* On the disk when this returns: everything appended so far. */
+  /* On the disk when this returns: everything whose append had returned before. */
   h5i_status (*flush)(void* context, h5i_error* error);
   /* The records from number `from` on, each as one document, in order, until the sink refuses one: its status comes back then. */
   h5i_status (*read)(void* context, uint64_t from, h5i_sink_fn sink, void* sink_context, h5i_error* error);
