@@ -1,4 +1,5 @@
 // A plan and its inputs: each sent once, whoever is killed; when it stops, and what is left.
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -309,6 +310,43 @@ TEST_CASE("a rate is one for all threads, and holds where the requests arrive") 
   CAPTURE(mean);
   CHECK(mean <= 33);
   CHECK(mean >= 10);  // on a machine that others use as well
+}
+
+TEST_CASE("four origins have one ceiling between them, hops counted") {
+  const std::string times = "/tmp/h5i-rate4-" + std::to_string(getpid());
+  auto arrived = [times](const std::string& name) {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    std::ofstream(times, std::ios::app) << std::to_string(t.tv_sec * 1'000'000'000 + t.tv_nsec) + " " + name + "\n";
+  };
+  auto other = [&](const char* name) { return [=](const std::string&) { arrived(name); return ok(); }; };
+  Origin b(other("b")), c(other("c")), d(other("d"));
+  const std::vector<std::string> to = {b.url("/b"), c.url("/c"), d.url("/d")};
+  Origin a([&](const std::string& r) {
+    arrived("a");
+    const size_t at = r.find("id=v");
+    return at == std::string::npos ? ok() : moved(302, to[std::stoul(r.substr(at + 4)) % 3]);
+  });
+  User user(people().back());
+  user.open("s", {a.url(""), b.url(""), c.url(""), d.url("")});
+  REQUIRE(user.run({"send", "s", a.url("/x?id=0")}).status == 0);
+  unlink(times.c_str());
+  Ended e = user.run({"experiment", "s", number_of(user.records("s", "send")[0]), "query.id={{input}}", "--inputs", inputs(user, 60), "--follow", "1", "--rate", "40/s", "--parallel", "8", "--json"});
+  CHECK(fits(e)["complete"].integer() == 60);
+  std::vector<int64_t> at;
+  std::map<std::string, int> each;
+  std::ifstream in(times);
+  std::string name;
+  for (int64_t t; in >> t >> name; each[name]++) at.push_back(t);
+  unlink(times.c_str());
+  std::sort(at.begin(), at.end());
+  REQUIRE(at.size() == 120);
+  CHECK(each == std::map<std::string, int>{{"a", 60}, {"b", 20}, {"c", 20}, {"d", 20}});
+  for (size_t i = 0; i + 40 < at.size(); i++) CHECK(at[i + 40] - at[i] >= 800'000'000);
+  const double mean = 119e9 / static_cast<double>(at.back() - at.front());
+  CAPTURE(mean);
+  CHECK(mean <= 44);
+  CHECK(mean >= 13);
 }
 
 TEST_CASE("killed at any moment and resumed, each input is sent once or is known to be unknown") {

@@ -268,6 +268,51 @@ TEST_CASE("a repetition says its median and its spread, and keeps to its rate") 
   CHECK(origin.requests().size() == 16);
 }
 
+TEST_CASE("what an origin sends back of a value is its name in the log, and nothing else there is changed") {
+  // One of the values is what a digest or a port may have in it.
+  for (const std::string& value : {std::string("value-of-alice"), std::string("a1b2")}) {
+    CAPTURE(value);
+    Origin origin([&](const std::string& r) {
+      if (r.find("GET /go") == 0) return moved(302, "/landed?token=" + value);
+      return "HTTP/1.1 429 " + value + "\r\nContent-Type: text/" + value + "\r\nRetry-After: " + value + "\r\nX-" + value + ": 1\r\nSet-Cookie: " + value + "=1\r\nContent-Length: 3\r\n\r\nabc";
+    });
+    User user(people().back());
+    user.open("s", {origin.url("")});
+    REQUIRE(user.run({"send", "s", origin.url("/x"), "--no-cookies"}).status == 0);
+    REQUIRE(user.run({"send", "s", origin.url("/go"), "--no-cookies"}).status == 0);
+    REQUIRE(user.run({"ident", "s", "add", "alice", "-H", "Authorization: Bearer $ALICE_TOKEN"}).status == 0);
+    const size_t before = user.records("s", "outcome").size();
+    const auto sends = user.records("s", "send");
+    for (const Json& s : sends) (void)with(user.h5i({"replay", "s", number_of(s), "--as", "alice"}), "ALICE_TOKEN", value);
+    std::ofstream(user.home() + "/inputs") << "1\n";
+    Ended e = with(user.h5i({"experiment", "s", number_of(sends[1]), "query.q={{input}}", "--inputs", user.home() + "/inputs", "--as", "alice", "--follow", "1"}), "ALICE_TOKEN", value);
+    CAPTURE(e.out, e.err);
+    CHECK(has(e.out, "1 of 1 complete"));
+    auto outcomes = user.records("s", "outcome");
+    REQUIRE(outcomes.size() == before + 4);
+    const Json& answered = outcomes[before]["body"];
+    CHECK(answered["hidden"].boolean());
+    CHECK(answered["reason"].string() == "$ALICE_TOKEN");
+    CHECK(answered["content_type"].string() == "text/$ALICE_TOKEN");
+    CHECK(answered["retry_after"].string() == "$ALICE_TOKEN");
+    CHECK(answered["set_cookie"].array()[0].string() == "$ALICE_TOKEN");
+    CHECK(answered["body_sha256"].string() == sha256_hex("abc"));
+    CHECK(outcomes[before + 1]["body"]["location"].string() == "/landed?token=$ALICE_TOKEN");
+    // The hop went where the origin said; its line has the name.
+    const auto hop = user.records("s", "send").back();
+    CHECK(hop["body"]["url"].string() == origin.url("/landed?token=$ALICE_TOKEN"));
+    CHECK(hop["body"]["head_sha256"].string() == sha256_hex(origin.requests().back()));
+    CHECK(has(origin.requests().back(), "GET /landed?token=" + value));
+    for (const Json& r : user.records("s", "send")) CHECK(r["body"]["peer"].string() == "127.0.0.1:" + origin.port());
+    std::ifstream log(user.log("s"));
+    size_t n = 0;
+    for (std::string line; std::getline(log, line); n++)
+      if (value.size() > 4 && n >= 8) { CAPTURE(line); CHECK_FALSE(has(line, value)); }
+    fits("hist", user.run({"hist", "s", "--json"}));
+    for (const Json& r : user.records("s", "send")) fits("show", user.run({"show", "s", number_of(r), "--json"}));
+  }
+}
+
 TEST_CASE("as somebody else: what said who asked goes and is named, what comes is a name everywhere but on the wire") {
   for (uid_t uid : people()) {
     CAPTURE(uid);

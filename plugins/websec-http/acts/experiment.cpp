@@ -294,7 +294,7 @@ class Experiment {
     auto at = Url::parse(target.url);
     for (const Hop& h : state.hops) {
       const std::string& location = h.outcome["location"].string();
-      if (!at.ok() || location.size() >= kWholeLocation || location.starts_with("(no URL") || location.find("\xef\xbf\xbd") != std::string::npos) return false;
+      if (!at.ok() || h.outcome["hidden"].boolean() || location.size() >= kWholeLocation || location.starts_with("(no URL") || location.find("\xef\xbf\xbd") != std::string::npos) return false;
       auto next = Url::parse(location, &*at);
       if (!next.ok() || is_downgrade(*at, *next)) return false;
       std::vector<std::string> dropped;
@@ -473,6 +473,7 @@ sdk::Result<Answer> experiment_act(const sdk::Host& host, const json::Value& ses
   const json::Value sending = json::Object{{"cookies", false}, {"insecure", plan.insecure}, {"reuse", plan.reuse}};
   auto tools = H5I_SDK_TRY(tools_of(host, session, sending));
   const Identities who = H5I_SDK_TRY(Identities::of(host, words));
+  who.keep_out_of(tools->recorder);
   Experiment experiment(host, session, std::move(plan), *tools, who);
   H5I_SDK_TRY(experiment.prepare());
   if (!words["resume"].is_string()) H5I_SDK_TRY(experiment.record_plan());

@@ -113,6 +113,10 @@ json::Value hidden(json::Value v, const Secrets& secrets) {
   return v;
 }
 
+void Identities::keep_out_of(Recorder& recorder) const {
+  if (!secrets_.empty()) recorder.hide([this](json::Value body) { return hidden(std::move(body)); });
+}
+
 sdk::Result<Answer> ident_act(const sdk::Host& host, const json::Value&, const json::Value& words) {
   const std::string &what = words["do"].string(), &name = words["name"].string();
   if (what == "list") return listed(host);

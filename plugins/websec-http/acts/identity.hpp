@@ -1,6 +1,7 @@
 // Who asks: header lines whose values are names of secrets. The values come with an act and are in no line.
 #pragma once
 #include "h5i/plugin.hpp"
+#include "plugins/websec-http/engine/recorder.hpp"
 #include "plugins/websec-http/http/request.hpp"
 #include "plugins/websec-http/replay/placeholder.hpp"
 
@@ -30,6 +31,8 @@ class Identities {
   // `request` asked by that one: every header that says who asks goes, whose names are `dropped`, and the identity's come.
   sdk::Status become(Request& request, const std::string& name, std::vector<std::string>* dropped) const;
   json::Value hidden(json::Value document) const { return websec::hidden(std::move(document), secrets_); }
+  // What an origin sends back of a value is its name in the log's lines too. For as long as this lives.
+  void keep_out_of(Recorder& recorder) const;
   const Secrets& secrets() const { return secrets_; }
 
  private:

@@ -181,6 +181,7 @@ sdk::Result<Answer> replay_act(const sdk::Host& host, const json::Value& session
   std::vector<std::string> dropped;
   const json::Value sending = words_of_sender(words);
   auto tools = H5I_SDK_TRY(tools_of(host, session, sending));
+  who.keep_out_of(tools->recorder);
   const Again again = H5I_SDK_TRY(again_of(options_of(session, sending, *tools), words, sent, past, who, &dropped));
 
   size_t together = 0;

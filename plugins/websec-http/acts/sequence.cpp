@@ -97,6 +97,7 @@ sdk::Result<Answer> sequence_act(const sdk::Host& host, const json::Value& sessi
 
   json::Value line = json::Object{{"name", name}, {"plan", H5I_SDK_TRY(host.put(words["plan"].string()))}, {"count", plan.steps.size()}};
   if (!plan.as.empty()) line["as"] = plan.as;
+  who.keep_out_of(tools->recorder);
   H5I_SDK_TRY(tools->recorder.note("sequence", line));
 
   Taken taken;

@@ -1,11 +1,15 @@
 #include "plugins/websec-http/engine/recorder.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "plugins/websec-http/digest/sha256.hpp"
 
 namespace h5i::websec {
 namespace {
+
+// What an origin can have a say in. Digests, addresses and sizes are ours, and stay what they are.
+constexpr const char* kOfOthers[] = {"url", "text", "reason", "content_type", "location", "location_error", "headers", "set_cookie", "passive", "retry_after", "goaway", "jar", "cookies", "withheld", "type", "id"};
 
 json::Value names(const std::vector<std::string>& list) {
   json::Value out = json::Array{};
@@ -85,9 +89,24 @@ sdk::Result<Recorded> Recorder::intent(Intent i) {
     std::lock_guard lock(one_);
     if (auto over = budget_->take()) return sdk::failure(H5I_E_WEB_BUDGET, *std::move(over));
   }
-  uint64_t seq = H5I_SDK_TRY(host_.append("send", body));
+  uint64_t seq = H5I_SDK_TRY(host_.append("send", without_values(std::move(body))));
   H5I_SDK_TRY(on_disk(seq));
   return Recorded(seq, std::move(i));
+}
+
+json::Value Recorder::without_values(json::Value body) const {
+  if (!names_) return body;
+  bool changed = false;
+  for (const char* field : kOfOthers) {
+    const json::Value& now = std::as_const(body)[field];
+    if (now.is_null()) continue;
+    json::Value with_names = names_(now);
+    if (with_names == now) continue;
+    body[field] = std::move(with_names);
+    changed = true;
+  }
+  if (changed) body["hidden"] = true;
+  return body;
 }
 
 sdk::Failure Recorder::degraded() { return sdk::failure(H5I_E_LOG_WRITE, "an outcome could not be written to the session's log: nothing more is sent"); }
@@ -163,6 +182,7 @@ sdk::Status Recorder::outcome(const Recorded& sent, json::Value facts) {
     std::lock_guard lock(one_);
     budget_->add(facts);
   }
+  facts = without_values(std::move(facts));
   auto written = host_.append("outcome", facts);
   // What a peer said may be more than a line holds: how it ended is told all the same.
   if (!written.ok() && written.error().code != H5I_E_LOG_WRITE) {
@@ -177,12 +197,12 @@ sdk::Status Recorder::outcome(const Recorded& sent, json::Value facts) {
 
 sdk::Result<uint64_t> Recorder::refusal(json::Value facts) {
   if (far_) return ask(json::Object{{"op", "refused"}, {"facts", std::move(facts)}});
-  return host_.append("refused", facts);
+  return host_.append("refused", without_values(std::move(facts)));
 }
 
 sdk::Result<uint64_t> Recorder::note(std::string_view kind, const json::Value& facts) {
   if (far_) return ask(json::Object{{"op", "note"}, {"kind", kind}, {"facts", facts}});
-  return host_.append(kind, facts);
+  return host_.append(kind, without_values(facts));
 }
 
 sdk::Result<std::string> Recorder::keep(std::string_view payload) {

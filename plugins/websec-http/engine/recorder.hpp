@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -98,6 +99,9 @@ class Recorder {
   void hold_to(Budget budget) { budget_ = std::move(budget); }
   // Before the first send: what is sent is not only in the log before, but on the disk. Sends that wait for it at once wait for one flush.
   void make_durable() { durable_ = true; }
+  // Before the first send: what puts names where values that are nobody's business stand, in every line of a send, its outcome and its events. A line
+  // that it changed says so ("hidden").
+  void hide(std::function<json::Value(json::Value)> names) { names_ = std::move(names); }
   // In the log when this returns. The error names the log, and nothing may be sent then; H5I_E_WEB_BUDGET when the session has used up its budget.
   sdk::Result<Recorded> intent(Intent intent);
   // A frame that is to be sent on the connection of `sent`, with its bytes as they will be on the wire; and one that came.
@@ -122,6 +126,7 @@ class Recorder {
  private:
   sdk::Result<uint64_t> ask(json::Value question, std::vector<std::string> bytes = {});
   sdk::Result<uint64_t> line_of_frame(const Recorded& sent, const Frame& frame);
+  json::Value without_values(json::Value body) const;
   sdk::Status on_disk(uint64_t seq);
   static sdk::Failure degraded();
   const sdk::Host& host_;
@@ -130,6 +135,7 @@ class Recorder {
   std::atomic<bool> degraded_ = false;
   mutable std::mutex one_;  // of the budget
   std::optional<Budget> budget_;
+  std::function<json::Value(json::Value)> names_;
   bool durable_ = false;
   std::mutex disk_;
   std::condition_variable flushed_;
