@@ -108,7 +108,7 @@ std::vector<Command> websec_table() {
        .summary = "Take requests from a file as candidates; none of them is sent.",
        .description = "A candidate is a line of the log: method, URL, names of headers, the file's digest, and whether the scope would let it through. Bodies, values of "
                       "headers and URLs with a user in them are not taken. A file may have 64 MiB; 20,000 entries of it are looked at.",
-       .options = {{"--format", "FORMAT", "har, openapi (3.x, as JSON) or urls (one a line); without it the file's name says so"},
+       .options = {{"--format", "FORMAT", "har, openapi (3.x, JSON or YAML) or urls (one a line); without it the file's name says so"},
                    {"--list", "", "no file: list the candidates of the session"},
                    {"--last", "N", "of --list: only the last N (200 when nothing is given, at most 1000)"}},
        .min_args = 1,

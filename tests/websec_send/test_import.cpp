@@ -57,7 +57,10 @@ TEST_CASE("a file's requests are candidates with the scope's word, and nothing i
       int status;
     };
     std::ofstream(user.home() + "/bad.har") << "{\"log\":";
-    std::ofstream(user.home() + "/a.yaml") << "openapi: 3.0.0\n";
+    std::ofstream(user.home() + "/a.yaml") << "swagger: '2.0'\n";
+    std::ofstream(user.home() + "/api.yml") << "openapi: 3.0.0\nservers: [{url: '" + origin.url("/app") + "'}]\npaths:\n  /of-yaml: {get: {}}\n";
+    CHECK(has(user.run({"import", "s", "api.yml"}).out, "1 "));
+    CHECK(user.records("s", "candidate").back()["body"]["url"].string() == origin.url("/app/of-yaml"));
     for (const Bad& bad : std::vector<Bad>{{{"import", "s"}, 64}, {{"import", "s", "bad.har"}, 64}, {{"import", "s", "a.yaml"}, 64}, {{"import", "s", "a.har", "--format", "pdf"}, 64}, {{"import", "s", "a.har", "--format", "openapi"}, 64},
                                            {{"import", "s", "noname", "--format", "har"}, 2}, {{"import", "s", "x"}, 64}, {{"import", "s", "a.har", "--last", "2"}, 64}, {{"import", "s", "a.har", "--list"}, 64}, {{"import", "s", "--list", "--last", "x"}, 64},
                                            {{"import", "none", "a.har"}, 2}}) {

@@ -5,6 +5,7 @@
 
 #include "h5i/json.hpp"
 #include "plugins/websec-http/candidates/json_cursor.hpp"
+#include "plugins/websec-http/candidates/yaml_tree.hpp"
 #include "plugins/websec-http/url/url.hpp"
 #include "plugins/websec-http/url/utf8.hpp"
 
@@ -265,13 +266,18 @@ bool few_members(JsonCursor& in) {
 }
 
 void read_openapi(std::string_view file, Gathering& g) {
-  const size_t first = file.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || file[first] != '{') {
-    g.out.error = "no JSON: a description in YAML is not read, give it as JSON";
-    return;
-  }
   if (file.size() > g.limits().openapi_bytes) {
     g.out.error = "a description of " + std::to_string(file.size()) + " bytes, at most " + std::to_string(g.limits().openapi_bytes);
+    return;
+  }
+  if (const size_t first = file.find_first_not_of(" \t\r\n"); first == std::string_view::npos || file[first] != '{') {
+    YamlTree tree = yaml_tree(file, {.members = kMostMembers});
+    if (!tree.root) {
+      g.out.error = tree.error;
+      return;
+    }
+    if (tree.aliases > 0) g.out.left_out["alias"] += tree.aliases;
+    OpenApi(*tree.root, g).read();
     return;
   }
   if (JsonCursor in(file); !few_members(in)) {
