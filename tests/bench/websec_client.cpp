@@ -128,6 +128,17 @@ class Origin {
   std::thread thread_;
 };
 
+// Of the loopback, of nobody's just now.
+uint16_t free_port() {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof a;
+  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&a), size) != 0 || getsockname(fd.get(), reinterpret_cast<sockaddr*>(&a), &size) != 0) give_up("a port of the loopback");
+  return ntohs(a.sin_port);
+}
+
 struct Client {
   std::string name;
   std::vector<std::string> argv;
@@ -239,6 +250,15 @@ std::vector<Table> websec_client(const Settings& s) {
   peer("wrk", "wrk, 32 connections, no list", {"-t1", "-c32", "-d1s", origin.url() + "/w"});
   peer("ffuf", "ffuf, 40", {"-w", words, "-u", origin.url() + "/FUZZ", "-t", "40", "-s", "-mc", "404"});
   peer("gobuster", "gobuster, 40", {"fuzz", "-w", words, "-u", origin.url() + "/FUZZ", "-t", "40", "-q", "-b", "200"});
+
+  // A recorder too, but one that stands between: its start is in the whole command, not in the rate.
+  if (const std::string mitm = find_program("mitmdump"), curl = find_program("curl"); !mitm.empty() && !curl.empty()) {
+    const std::string port = std::to_string(free_port()), proxy = "http://127.0.0.1:" + port;
+    peers.push_back({"curl, through mitmdump -w", {"/bin/sh", "-c", mitm + " -q -w " + dir + "/flows --set confdir=" + dir + "/mitm --listen-host 127.0.0.1 -p " + port + " & it=$!; n=0; until " + curl + " -s -o /dev/null " + proxy +
+                                                  "/ || [ $n -gt 200 ]; do n=$((n+1)); sleep 0.1; done; " + curl + " -s -x " + proxy + " -K " + urls + "; kill -9 $it"}});
+  } else {
+    absent.push_back("curl, through mitmdump -w");
+  }
 
   std::map<std::string, Series> rates, whole;  // a second; microseconds
   std::map<std::string, double> connections;
