@@ -42,6 +42,7 @@ struct Resolver::Shared {
   std::set<std::string> waiting;  // asked and not yet taken
   std::vector<std::pair<std::string, std::vector<Address>>> answers;
   bool over = false;
+  unsigned held = 1;
 
   void serve() {
     for (;;) {
@@ -64,16 +65,33 @@ struct Resolver::Shared {
   }
 };
 
+void Resolver::Leave::operator()(Shared* s) const {
+  bool last;
+  {
+    std::lock_guard lock(s->mutex);
+    last = --s->held == 0;
+  }
+  if (last) delete s;
+}
+
 Result<Resolver> Resolver::make(Lookup lookup) {
-  auto s = std::make_shared<Shared>();
+  Held s(new Shared);
   s->lookup = std::move(lookup);
   s->ready.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!s->ready) return sys_error("eventfd");
-  Resolver out(s);
-  try {
-    for (unsigned i = 0; i < kLookUpThreads; i++) std::thread([s] { s->serve(); }).detach();
-  } catch (const std::system_error& e) {
-    return sys_error("start a thread", e.code().value());
+  Resolver out(std::move(s));
+  Shared* shared = out.shared_.get();
+  for (unsigned i = 0; i < kLookUpThreads; i++) {
+    {
+      std::lock_guard lock(shared->mutex);
+      shared->held++;
+    }
+    try {
+      std::thread([shared] { Held(shared)->serve(); }).detach();
+    } catch (const std::system_error& e) {
+      Leave()(shared);
+      return sys_error("start a thread", e.code().value());
+    }
   }
   return out;
 }

@@ -26,7 +26,7 @@ class Resolver {
  public:
   static Result<Resolver> make(Lookup lookup);
   Resolver(Resolver&&) = default;
-  ~Resolver();  // does not wait for a look-up that hangs; its thread then ends with the process
+  ~Resolver();  // does not wait for a look-up that hangs: its thread goes when that has ended, or with the process
 
   enum class Asked { KNOWN, WAIT, FULL };
   // KNOWN: pinned(name) says it. WAIT: ready_fd() becomes readable when answers are there.
@@ -38,8 +38,12 @@ class Resolver {
 
  private:
   struct Shared;
-  explicit Resolver(std::shared_ptr<Shared> s) : shared_(std::move(s)) {}
-  std::shared_ptr<Shared> shared_;
+  struct Leave {
+    void operator()(Shared* s) const;
+  };
+  using Held = std::unique_ptr<Shared, Leave>;  // by this and by each of its threads; the last to leave removes it
+  explicit Resolver(Held s) : shared_(std::move(s)) {}
+  Held shared_;
   std::map<std::string, std::vector<Address>> pins_;
 };
 

@@ -30,7 +30,7 @@ inline bool enter_place() {
   put("/proc/self/uid_map", "0 " + std::to_string(uid) + " 1");
   put("/proc/self/gid_map", "0 " + std::to_string(gid) + " 1");
   std::string all = "PATH=$PATH:/sbin:/usr/sbin; ip link set lo up";
-  for (const char* a : {"93.184.216.34/32", "93.184.216.35/32", "10.9.0.1/32", "169.254.169.254/32", "2606:4700::7/128"}) all += std::string(" && ip addr add ") + a + " dev lo";
+  for (const char* a : {"93.184.216.34/32", "93.184.216.35/32", "10.9.0.1/32", "169.254.169.254/32", "2606:4700::7/128 nodad"}) all += std::string(" && ip addr add ") + a + " dev lo";
   return system((all + " >/dev/null 2>&1").c_str()) == 0;
 }
 
@@ -162,6 +162,11 @@ class Proxy {
   Proxy(const std::vector<std::string>& rules, Names names, broker::ProxyLimits limits = {}, const std::string& at = "127.0.0.1", bool private_ok = false) : at_(at), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     auto lookup = [this, names = std::move(names)](const std::string& name) {
       lookups_++;
+      asked_++;
+      struct Done {
+        std::atomic<int>& n;
+        ~Done() { n--; }
+      } done{asked_};
       if (name.rfind("hangs", 0) == 0)
         while (!over_) usleep(10'000);
       std::vector<Address> out;
@@ -187,6 +192,7 @@ class Proxy {
     if (thread_.joinable()) thread_.join();
     proxy_.reset();
     // The threads that look names up end by themselves.
+    while (asked_ > 0) usleep(1000);
     for (int i = 0; i < 500 && threads() > before_; i++) usleep(10'000);
   }
   bool up() const { return proxy_.has_value(); }
@@ -267,7 +273,7 @@ class Proxy {
   std::mutex mutex_;
   std::function<void()> todo_;
   std::map<std::string, std::vector<std::string>> moved_;
-  std::atomic<int> lookups_{0};
+  std::atomic<int> lookups_{0}, asked_{0};
   std::atomic<bool> over_{false};
   std::optional<broker::EgressProxy> proxy_;
   std::thread thread_;
@@ -275,16 +281,13 @@ class Proxy {
 
 inline std::string get(const std::string& url, const std::string& host, const std::string& fields = {}) { return "GET " + url + " HTTP/1.1\r\nHost: " + host + "\r\n" + fields + "\r\n"; }
 inline bool has(const std::string& text, std::string_view what) { return text.find(what) != std::string::npos; }
-// Of a report: how often `to` was refused for `reason`.
-inline uint64_t refused(const Json& report, std::string_view to, std::string_view reason) {
+// What a report says of one destination.
+inline Json row(const Json& report, std::string_view to) {
   for (const Json& h : report["hosts"].array())
-    if (h["to"].string() == to) return static_cast<uint64_t>(h["refused"][reason].integer());
-  return 0;
+    if (h["to"].string() == to) return h;
+  return {};
 }
-inline uint64_t allowed(const Json& report, std::string_view to) {
-  for (const Json& h : report["hosts"].array())
-    if (h["to"].string() == to) return static_cast<uint64_t>(h["allowed"].integer());
-  return 0;
-}
+inline uint64_t refused(const Json& report, std::string_view to, std::string_view reason) { return static_cast<uint64_t>(row(report, to)["refused"][reason].integer()); }
+inline uint64_t allowed(const Json& report, std::string_view to) { return static_cast<uint64_t>(row(report, to)["allowed"].integer()); }
 
 }  // namespace h5i::test

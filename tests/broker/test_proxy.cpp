@@ -67,8 +67,7 @@ KERNEL_TEST("what a rule names is reached, by request and by tunnel, and nothing
   Json r = p.report();
   KCHECK(allowed(r, "a.example:80") == 1 && allowed(r, "a.example:443") == 1 && allowed(r, "x.wide.example:80") == 1);
   KCHECK(refused(r, "b.example:80", "no-rule") == 1 && refused(r, "b.example:443", "no-rule") == 1 && refused(r, "a.example:8080", "no-rule") == 1);
-  for (const Json& h : r["hosts"].array())
-    if (h["to"].string() == "a.example:443") KCHECK(h["sent"].integer() == static_cast<int64_t>(hello.size()) && h["rule"].string() == "a.example:443");
+  KCHECK(row(r, "a.example:443")["sent"].integer() == static_cast<int64_t>(hello.size()) && row(r, "a.example:443")["rule"].string() == "a.example:443");
 }
 
 KERNEL_TEST("a second request hidden in a first one reaches nobody", "[broker][proxy]") {
@@ -121,8 +120,7 @@ KERNEL_TEST("no tunnel leads where no rule does, and no upgrade turns a request 
   KCHECK(ssh.connections() == 0);
   // Control: where a rule says so.
   KCHECK(has(through(p, "git.example:22", "SSH-2.0-client here\r\n", "client here"), "SSH-2.0-origin"));
-  for (const Json& h : p.report()["hosts"].array())
-    if (h["to"].string() == "git.example:22") KCHECK(h["unseen"].integer() == 1);
+  KCHECK(row(p.report(), "git.example:22")["unseen"].integer() == 1);
   for (const char* fields : {"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", "Connection: Upgrade\r\nUpgrade: websocket\r\n", "Upgrade: TLS/1.0\r\n"})
     KCHECK(has(p.ask(get("http://a.example/", "a.example", fields)), kRefused));
   KCHECK(a.connections() == 0);
@@ -321,7 +319,7 @@ KERNEL_TEST("whoever says little or much takes no more than its share", "[broker
     std::string piece(1 << 16, 'x');
     for (int i = 0; i < 256; i++) say(c, piece);
   }
-  KCHECK_SAYS(resident_kib() - before < 8 * 1024, std::to_string(resident_kib() - before) + " KiB more");
+  KCHECK_SAYS(resident_kib() - before < 8 * 1024 * kSlower, std::to_string(resident_kib() - before) + " KiB more");
   usleep(300'000);
   KCHECK(has(p.ask(get("http://a.example/", "a.example")), kOk));
   KCHECK(has(p.ask("GET http://a.example/" + std::string(20'000, 'x')), "HTTP/1.1 431 "));
@@ -387,8 +385,8 @@ KERNEL_TEST("bodies and answers of any size pass as they are, in both directions
   std::string back = hear(c, {}, 20'000);
   sends.join();
   KCHECK(back == large);
-  for (const Json& h : p.report()["hosts"].array())
-    if (h["to"].string() == "93.184.216.34:8000") KCHECK(h["sent"].integer() == static_cast<int64_t>(large.size()) && h["received"].integer() >= static_cast<int64_t>(large.size()));
+  Json moved = row(p.report(), "93.184.216.34:8000");
+  KCHECK(moved["sent"].integer() == static_cast<int64_t>(large.size()) && moved["received"].integer() >= static_cast<int64_t>(large.size()));
 }
 
 TEST_CASE("what is counted is bounded, and told in one packet", "[broker][proxy]") {
