@@ -19,6 +19,7 @@ constexpr size_t kBuffer = 32 * 1024;  // of one direction; more than a head or 
 constexpr int kMaxAccepts = 64;        // at once, so that what is under way goes on
 constexpr size_t kMaxFirst = 40;       // of a method, before it must have ended
 constexpr size_t kMaxLingering = 64 * 1024;
+constexpr size_t kMaxDialled = 8;  // addresses of one name, which share the time to dial
 
 int64_t now() { return monotonic_ns(); }
 int64_t after(int64_t ms) { return now() + ms * 1'000'000; }
@@ -136,7 +137,9 @@ Result<void> EgressProxy::serve(int control) {
       bool read_client = c.state == State::HEAD || c.state == State::LINGER || (relay && !c.client_over && c.in.size() < kBuffer && c.up.size() < kBuffer && !body_over(c));
       q.push_back({c.client_over && c.down.empty() ? -1 : c.client.get(), events(read_client, !c.down.empty()), 0});
       bool read_origin = relay && !c.origin_over && c.down.size() < kBuffer;
-      q.push_back({c.origin ? (c.origin_over && c.up.empty() ? -1 : c.origin.get()) : -1, events(read_origin, c.state == State::DIAL || !c.up.empty()), 0});
+      // Not asked about at all when there is nothing to do with it: that it hung up would be said again and again while the client reads nothing.
+      const bool write_origin = c.state == State::DIAL || !c.up.empty();
+      q.push_back({read_origin || write_origin ? c.origin.get() : -1, events(read_origin, write_origin), 0});
       until = std::min(until, deadline(c));
     }
     int wait = until == INT64_MAX ? -1 : static_cast<int>(std::clamp<int64_t>((until - now()) / 1'000'000 + 1, 0, 60'000));
@@ -299,7 +302,6 @@ void EgressProxy::judge(Connection& c) {
   if (c.to().address) {
     c.addresses = {*c.to().address};
     if (itself(c.addresses[0], c.to().port)) return refuse(c, 403, "itself");
-    c.until_ns = after(limits_.dial_ms);
     return dial(c);
   }
   switch (resolver_->ask(c.to().name)) {
@@ -320,7 +322,7 @@ void EgressProxy::resolved(Connection& c) {
   if (c.addresses.empty()) return refuse(c, 403, "address-" + std::string(classify((*found)[0]).name));
   c.addresses.erase(std::remove_if(c.addresses.begin(), c.addresses.end(), [&](const Address& a) { return itself(a, c.to().port); }), c.addresses.end());
   if (c.addresses.empty()) return refuse(c, 403, "itself");
-  c.until_ns = after(limits_.dial_ms);
+  if (c.addresses.size() > kMaxDialled) c.addresses.resize(kMaxDialled);
   dial(c);
 }
 
@@ -334,6 +336,7 @@ void EgressProxy::dial(Connection& c) {
     sockaddr_storage to;
     socklen_t size = socket_address(a, c.to().port, &to);
     c.state = State::DIAL;
+    c.until_ns = after(limits_.dial_ms / static_cast<int64_t>(c.addresses.size()));
     if (connect(c.origin.get(), reinterpret_cast<sockaddr*>(&to), size) == 0) return connected(c);
     if (errno == EINPROGRESS) return;
   }
@@ -472,14 +475,17 @@ void EgressProxy::late(Connection& c) {
       }
       break;
     case State::LOOKUP: refuse(c, 504, "unresolved"); break;
-    case State::DIAL: refuse(c, 504, "unreachable"); break;
+    case State::DIAL:
+      if (c.tried < c.addresses.size()) dial(c);
+      else refuse(c, 504, "unreachable");
+      break;
     case State::RELAY:
       if (c.gate != Gate::OPEN && c.until_ns) cut(c, "slow");
       else c.state = State::DEAD;
       break;
     default: c.state = State::DEAD;
   }
-  if (c.state == State::REPLY) advance(c);
+  if (c.state == State::REPLY || c.state == State::RELAY) advance(c);
   if (c.state == State::DEAD) verdicts_.moved(c.to(), c.sent, c.received), c.sent = c.received = 0;
 }
 

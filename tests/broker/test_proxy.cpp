@@ -352,6 +352,26 @@ KERNEL_TEST("what hangs outside holds up nobody else, and what is idle or half o
   KCHECK(monotonic_ns() - from < 1'300'000'000 * int64_t{kSlower});
 }
 
+KERNEL_TEST("where one address of a name says nothing, the next is dialled in the same time", "[broker][proxy]") {
+  KREQUIRE(enter_place());
+  Origin a(kPublicA, 80, web());
+  // A listener whose queue is full drops whatever comes.
+  UniqueFd full(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage at;
+  socklen_t n = address_of(kPublicB, 80, &at);
+  KREQUIRE(bind(full.get(), reinterpret_cast<sockaddr*>(&at), n) == 0 && listen(full.get(), 0) == 0);
+  std::vector<UniqueFd> queue;
+  for (int i = 0; i < 4; i++) {
+    queue.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    (void)!connect(queue.back().get(), reinterpret_cast<sockaddr*>(&at), n);
+  }
+  usleep(50'000);
+  Proxy p({"two.example:80", "one.example:80"}, {{"two.example", {kPublicB, kPublicA}}, {"one.example", {kPublicB}}}, quick());
+  KREQUIRE(a.up() && p.up());
+  KCHECK(has(p.ask(get("http://two.example/", "two.example")), kOk));
+  KCHECK(has(p.ask(get("http://one.example/", "one.example")), "HTTP/1.1 504 "));
+}
+
 KERNEL_TEST("a rule that is withdrawn cuts what it let through, and a new one lets through", "[broker][proxy]") {
   KREQUIRE(enter_place());
   Origin a(kPublicA, 443, echo()), b(kPublicB, 443, echo());
