@@ -23,7 +23,7 @@ namespace {
 std::vector<Command>& commands() {
   static std::vector<Command> all = [] {
     std::vector<Command> v;
-    for (auto table : {box_table, box_repo_table, box_host_table, policy_table, log_table, plugin_table, key_table, websec_table})
+    for (auto table : {box_table, box_repo_table, box_host_table, policy_table, log_table, plugin_table, key_table, websec_table, mcp_table})
       for (Command& c : table()) v.push_back(std::move(c));
     // Nouns stay together whichever file their verbs come from.
     std::vector<std::string> nouns;
@@ -178,20 +178,22 @@ int dispatch(Context& ctx, const std::string& executable, char** argv, const std
   const std::string noun = words[0] == "env" ? "box" : words[0];
   auto verbs = existing(executable, noun);
   if (verbs.empty()) return top.unknown_noun();
+  auto go = [&](const Command& c, size_t own) {
+    if (c.executable == executable) return run_verb(ctx, c, {words.begin() + static_cast<std::ptrdiff_t>(own), words.end()});
+    close_substitutes_on_exec();
+    Error e = exec_executable(c.executable, argv);
+    ctx.json = std::find(words.begin(), words.end(), "--json") != words.end();
+    return ctx.refuse(e);
+  };
+  if (verbs[0]->verb.empty()) return go(*verbs[0], 1);
   if (words.size() == 1) return top.usage("no verb was given for " + noun, "h5i " + noun + " VERB [options]", "h5i " + noun + " --help");
   if (words[1] == "--help" || words[1] == "-h") {
     if (words.size() > 2) return top.usage("too many words after " + words[1], words[2], "h5i " + noun + " --help");
     ctx.block(help_of_noun(noun, verbs));
     return 0;
   }
-  for (const Command* c : verbs) {
-    if (c->verb != words[1]) continue;
-    if (c->executable == executable) return run_verb(ctx, *c, {words.begin() + 2, words.end()});
-    close_substitutes_on_exec();
-    Error e = exec_executable(c->executable, argv);
-    ctx.json = std::find(words.begin(), words.end(), "--json") != words.end();
-    return ctx.refuse(e);
-  }
+  for (const Command* c : verbs)
+    if (c->verb == words[1]) return go(*c, 2);
   return top.unknown_verb(noun);
 }
 

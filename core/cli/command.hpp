@@ -59,7 +59,7 @@ class Context {
 };
 
 struct Command {
-  std::string noun, verb;
+  std::string noun, verb;   // verb empty: the noun alone is the command, and has no other
   std::string usage;        // "box run BOX [options] -- COMMAND [ARG...]"
   std::string summary;      // one line
   std::string description;  // paragraphs
@@ -72,6 +72,8 @@ struct Command {
   // The libexec executable that holds the verb; empty: this one. Every executable knows every verb's table, so that
   // `h5i --help` is whole; a verb of another executable is reached by exec.
   std::string executable;
+
+  std::string full_name() const { return verb.empty() ? noun : noun + " " + verb; }
 };
 
 // The tables: one file a noun in core/cli/tables_*.cpp; run pointers are set by the executable that holds the verb. A verb

@@ -51,8 +51,10 @@ std::string page_head(const std::string& title, const std::string& name, const s
   return ".TH " + title + " 1 \"\" \"h5i " H5I_VERSION "\"\n.SH NAME\n" + roff(name) + " \\- " + roff(summary) + "\n";
 }
 
+std::string page_name(const Command& c) { return "h5i-" + c.noun + (c.verb.empty() ? "" : "-" + c.verb); }
+
 std::string page_of(const Command& c) {
-  std::string name = "h5i-" + c.noun + "-" + c.verb, title = name;
+  std::string name = page_name(c), title = name;
   for (char& ch : title) ch = ch >= 'a' && ch <= 'z' ? static_cast<char>(ch - 32) : ch;
   std::string out = page_head(title, name, c.summary) + ".SH SYNOPSIS\n.B h5i\n" + roff(c.usage) + "\n";
   if (!c.description.empty()) out += ".SH DESCRIPTION\n" + paragraphs(c.description) + "\n";
@@ -66,7 +68,7 @@ std::string overview_page(const std::vector<const Command*>& verbs) {
   std::string out = page_head("H5I", "h5i", "run unreviewed work in confined boxes") +
                     ".SH SYNOPSIS\n.B h5i\n.I NOUN VERB\n[options]\n.SH VERBS\n";
   for (const Command* c : verbs)
-    out += ".TP\n\\fB" + roff(c->noun + " " + c->verb) + "\\fR\n" + roff(c->summary) + "\n";
+    out += ".TP\n\\fB" + roff(c->full_name()) + "\\fR\n" + roff(c->summary) + "\n";
   return out;
 }
 
@@ -80,7 +82,7 @@ Result<void> write_page(const std::string& folder, const std::string& name, cons
 
 Result<void> write_pages(const std::vector<const Command*>& verbs, const std::string& folder) {
   H5I_TRY(write_page(folder, "h5i.1", overview_page(verbs)));
-  for (const Command* c : verbs) H5I_TRY(write_page(folder, "h5i-" + c->noun + "-" + c->verb + ".1", page_of(*c)));
+  for (const Command* c : verbs) H5I_TRY(write_page(folder, page_name(*c) + ".1", page_of(*c)));
   return {};
 }
 
@@ -88,6 +90,12 @@ std::vector<const Option*> options_of(const Command& c) {
   std::vector<const Option*> out;
   for (const Option& o : c.options) out.push_back(&o);
   for (const Option& o : common_options()) out.push_back(&o);
+  return out;
+}
+
+std::string option_names(const Command& c) {
+  std::string out;
+  for (const Option* o : options_of(c)) out += o->name + " ";
   return out;
 }
 
@@ -107,15 +115,12 @@ std::string bash_completion(const std::vector<const Command*>& verbs) {
   out += "'\n  elif [ \"$COMP_CWORD\" -eq 2 ]; then\n    case $noun in\n";
   for (auto& [noun, list] : nouns) {
     out += "      " + noun + ") words='";
-    for (const Command* c : list) out += c->verb + " ";
+    for (const Command* c : list) out += c->verb.empty() ? option_names(*c) : c->verb + " ";
     out += "--help' ;;\n";
   }
   out += "    esac\n  elif [[ $cur == -* ]]; then\n    case \"$noun $verb\" in\n";
-  for (const Command* c : verbs) {
-    out += "      '" + c->noun + " " + c->verb + "') words='";
-    for (const Option* o : options_of(*c)) out += o->name + " ";
-    out += "' ;;\n";
-  }
+  for (const Command* c : verbs)
+    if (!c->verb.empty()) out += "      '" + c->full_name() + "') words='" + option_names(*c) + "' ;;\n";
   return out +
          "    esac\n  elif [ \"$noun\" = box ]; then\n    words=$(h5i box ls --names 2>/dev/null)\n  fi\n"
          "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -o default -F _h5i h5i\n";
@@ -143,12 +148,14 @@ std::string zsh_completion(const std::vector<const Command*>& verbs) {
   out += "\n  elif (( CURRENT == 3 )); then\n    case $noun in\n";
   for (auto& [noun, list] : nouns) {
     out += "      " + noun + ") local -a v=(";
-    for (const Command* c : list) out += "'" + c->verb + ":" + quoted_for_shell(c->summary) + "' ";
+    for (const Command* c : list)
+      if (!c->verb.empty()) out += "'" + c->verb + ":" + quoted_for_shell(c->summary) + "' ";
     out += "); _describe verb v ;;\n";
   }
   out += "    esac\n  else\n    case \"$noun $words[3]\" in\n";
   for (const Command* c : verbs) {
-    out += "      '" + c->noun + " " + c->verb + "') _arguments";
+    if (c->verb.empty()) continue;
+    out += "      '" + c->full_name() + "') _arguments";
     for (const Option* o : options_of(*c)) {
       out += " '" + std::string(o->repeated ? "*" : "") + o->name + "[" + quoted_for_shell(o->help) + "]";
       if (!o->value.empty()) out += ":" + o->value + ":_files";
@@ -172,6 +179,7 @@ std::string fish_completion(const std::vector<const Command*>& verbs) {
     for (const Command* c : list) all += c->verb + " ";
     out += "complete -c h5i -n __fish_use_subcommand -f -a '" + spelled + "'\n";
     for (const Command* c : list) {
+      if (c->verb.empty()) continue;
       out += "complete -c h5i -n '__fish_seen_subcommand_from " + spelled + "; and not __fish_seen_subcommand_from " + all +
              "' -f -a " + c->verb + " -d " + quote(c->summary) + "\n";
       for (const Option* o : options_of(*c)) {

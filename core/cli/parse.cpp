@@ -7,7 +7,7 @@
 namespace h5i::cli {
 namespace {
 
-std::string full_name(const Command& c) { return c.noun + " " + c.verb; }
+std::string full_name(const Command& c) { return c.full_name(); }
 
 Error usage_error(const Command& c, std::string what, std::string evidence) {
   return make_error(Errc::USAGE, std::move(what), std::move(evidence), "h5i " + full_name(c) + " --help");
@@ -218,7 +218,7 @@ std::string help_of_all(const std::vector<const Command*>& verbs) {
   for (const Command* c : verbs) {
     if (c->noun != noun) out += "\n" + c->noun + "\n";
     noun = c->noun;
-    out += verb_line(c->noun + " " + c->verb, c->summary);
+    out += verb_line(c->full_name(), c->summary);
   }
   out +=
       "\nOptions:\n"

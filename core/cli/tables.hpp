@@ -14,5 +14,6 @@ std::vector<Command> log_table();
 std::vector<Command> plugin_table();
 std::vector<Command> key_table();
 std::vector<Command> websec_table();
+std::vector<Command> mcp_table();
 
 }  // namespace h5i::cli

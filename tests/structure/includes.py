@@ -6,7 +6,7 @@ import sys
 BASE = {"base"}
 OS = BASE | {"os"}
 MIDDLE = {"policy", "evidence", "spawn", "nft", "plugin", "git"}
-TOP = {"session", "gate", "broker"}
+TOP = {"session", "gate", "broker", "mcp"}
 ALLOWED = {
     "base": BASE,
     "os": OS,
@@ -21,6 +21,7 @@ ALLOWED = {
     "gate": OS | {"gate", "git", "evidence"},
     "broker": OS | MIDDLE | {"broker"},
     "host": OS | MIDDLE | {"session", "gate", "broker", "host"},
+    "mcp": BASE | {"mcp"},
     "cli": OS | MIDDLE | TOP | {"cli"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)

@@ -1,0 +1,23 @@
+// h5i-mcp: boxes as tools for an agent on the host.
+#include <unistd.h>
+
+#include "core/cli/command.hpp"
+#include "core/cli/executables.hpp"
+#include "core/cli/version.hpp"
+#include "core/mcp/serve.hpp"
+
+namespace {
+
+int mcp(h5i::cli::Context& ctx, const h5i::cli::Parsed&) {
+  if (isatty(0)) ctx.note("waiting for an agent's messages, one JSON object a line; Ctrl-D ends it");
+  auto h5i = h5i::cli::executable_path("h5i");
+  auto served = h5i ? h5i::mcp::serve(*h5i, h5i::cli::version_text()) : h5i::Result<void>(h5i.error());
+  return served ? 0 : ctx.refuse(served.error());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  h5i::cli::implement("mcp", "", mcp);
+  return h5i::cli::main_with("h5i-mcp", argc, argv);
+}
