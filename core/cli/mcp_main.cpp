@@ -5,10 +5,15 @@
 #include "core/cli/executables.hpp"
 #include "core/cli/version.hpp"
 #include "core/mcp/serve.hpp"
+#include "core/mcp/tools.hpp"
 
 namespace {
 
 int mcp(h5i::cli::Context& ctx, const h5i::cli::Parsed&) {
+  if (ctx.json) {
+    ctx.result(h5i::json::Object{{"schema", "h5i.mcp/1"}, {"tools", h5i::mcp::tool_list()}});
+    return 0;
+  }
   if (isatty(0)) ctx.note("waiting for an agent's messages, one JSON object a line; Ctrl-D ends it");
   auto h5i = h5i::cli::executable_path("h5i");
   auto served = h5i ? h5i::mcp::serve(*h5i, h5i::cli::version_text()) : h5i::Result<void>(h5i.error());

@@ -16,7 +16,7 @@ struct Verb {
   // What its JSON must say, besides its schema.
   std::function<bool(const Json&, const World&)> right;
   std::string plain;  // the outcome when nothing is wrong: "ok", or the id of a refusal
-  std::string name() const { return noun + " " + verb; }
+  std::string name() const { return verb.empty() ? noun : noun + " " + verb; }
 };
 const std::vector<Verb>& verbs();
 

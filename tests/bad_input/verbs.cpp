@@ -60,6 +60,7 @@ std::vector<Verb> table() {
       {"key", "trust", {"{pub}"}, {}, "ok"},
       {"key", "untrust", {"{key}"}, {}, "ok"},
       {"key", "rotate", {}, {}, "ok"},
+      {"mcp", "", {}, holds("tools"), "ok"},
       {"websec", "open", {"{begun}", "--scope", "http://127.0.0.1:1"}, holds("scope"), "ok"},
       {"websec", "ls", {}, holds("sessions"), "ok"},
       {"websec", "send", {"{ended}", "http://127.0.0.1:1/"}, {}, "cancelled"},

@@ -205,5 +205,8 @@ TEST_CASE("a flood, a line without an end and a reader that went away") {
   CHECK(c.end() == 0);
   // The words of the command itself.
   CHECK(p.ok({"mcp", "--help"}).out.find("box_propose") != std::string::npos);
+  Ended listed = p.ok({"mcp", "--json"});
+  for (const std::string& error : schema_errors_of_text("mcp", listed.out)) FAIL_CHECK(error);
+  CHECK((*json::parse(listed.out))["tools"].array().size() == 8);
   CHECK(p.ok({"mcp", "box"}, 2).err.find("mcp") != std::string::npos);
 }
