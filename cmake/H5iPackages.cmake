@@ -1,6 +1,6 @@
 # Install components and packages: runtime (h5i and everything under libexec/h5i), one for each plugin, sdk.
 # Any subset installs alone; a plugin's files are installed by h5i_add_plugin().
-foreach(name h5i-host h5i-engine h5i-websec h5i-init h5i-canary h5i-repo h5i-policy h5i-evidence h5i-mcp)
+foreach(name h5i-host h5i-engine h5i-websec h5i-init h5i-canary h5i-repo h5i-policy h5i-evidence h5i-mcp h5i-metrics)
   if(TARGET ${name})
     install(TARGETS ${name} RUNTIME DESTINATION libexec/h5i COMPONENT runtime)
   endif()

@@ -23,7 +23,7 @@ namespace {
 std::vector<Command>& commands() {
   static std::vector<Command> all = [] {
     std::vector<Command> v;
-    for (auto table : {box_table, box_repo_table, box_host_table, policy_table, log_table, plugin_table, key_table, websec_table, mcp_table})
+    for (auto table : {box_table, box_repo_table, box_host_table, policy_table, log_table, plugin_table, key_table, websec_table, metrics_table, mcp_table})
       for (Command& c : table()) v.push_back(std::move(c));
     // Nouns stay together whichever file their verbs come from.
     std::vector<std::string> nouns;

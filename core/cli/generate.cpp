@@ -139,6 +139,16 @@ std::string quoted_for_shell(std::string text) {
   return out;
 }
 
+std::string zsh_arguments(const Command& c) {
+  std::string out = "_arguments";
+  for (const Option* o : options_of(c)) {
+    out += " '" + std::string(o->repeated ? "*" : "") + o->name + "[" + quoted_for_shell(o->help) + "]";
+    if (!o->value.empty()) out += ":" + o->value + ":_files";
+    out += "'";
+  }
+  return out + " '*:word:_files'";
+}
+
 std::string zsh_completion(const std::vector<const Command*>& verbs) {
   auto nouns = by_noun(verbs);
   std::string out =
@@ -147,22 +157,16 @@ std::string zsh_completion(const std::vector<const Command*>& verbs) {
   for (auto& [noun, list] : nouns) out += " " + noun;
   out += "\n  elif (( CURRENT == 3 )); then\n    case $noun in\n";
   for (auto& [noun, list] : nouns) {
+    if (list[0]->verb.empty()) {
+      out += "      " + noun + ") " + zsh_arguments(*list[0]) + " ;;\n";
+      continue;
+    }
     out += "      " + noun + ") local -a v=(";
-    for (const Command* c : list)
-      if (!c->verb.empty()) out += "'" + c->verb + ":" + quoted_for_shell(c->summary) + "' ";
+    for (const Command* c : list) out += "'" + c->verb + ":" + quoted_for_shell(c->summary) + "' ";
     out += "); _describe verb v ;;\n";
   }
   out += "    esac\n  else\n    case \"$noun $words[3]\" in\n";
-  for (const Command* c : verbs) {
-    if (c->verb.empty()) continue;
-    out += "      '" + c->full_name() + "') _arguments";
-    for (const Option* o : options_of(*c)) {
-      out += " '" + std::string(o->repeated ? "*" : "") + o->name + "[" + quoted_for_shell(o->help) + "]";
-      if (!o->value.empty()) out += ":" + o->value + ":_files";
-      out += "'";
-    }
-    out += " '*:word:_files' ;;\n";
-  }
+  for (const Command* c : verbs) out += "      " + (c->verb.empty() ? c->noun + "\\ *" : "'" + c->full_name() + "'") + ") " + zsh_arguments(*c) + " ;;\n";
   return out + "    esac\n  fi\n}\n_h5i \"$@\"\n";
 }
 
@@ -179,11 +183,12 @@ std::string fish_completion(const std::vector<const Command*>& verbs) {
     for (const Command* c : list) all += c->verb + " ";
     out += "complete -c h5i -n __fish_use_subcommand -f -a '" + spelled + "'\n";
     for (const Command* c : list) {
-      if (c->verb.empty()) continue;
-      out += "complete -c h5i -n '__fish_seen_subcommand_from " + spelled + "; and not __fish_seen_subcommand_from " + all +
-             "' -f -a " + c->verb + " -d " + quote(c->summary) + "\n";
+      const bool alone = c->verb.empty();
+      if (!alone)
+        out += "complete -c h5i -n '__fish_seen_subcommand_from " + spelled + "; and not __fish_seen_subcommand_from " + all +
+               "' -f -a " + c->verb + " -d " + quote(c->summary) + "\n";
       for (const Option* o : options_of(*c)) {
-        out += "complete -c h5i -n '__fish_seen_subcommand_from " + spelled + "; and __fish_seen_subcommand_from " + c->verb +
+        out += "complete -c h5i -n '__fish_seen_subcommand_from " + spelled + (alone ? "" : "; and __fish_seen_subcommand_from " + c->verb) +
                "' -l " + o->name.substr(2);
         if (o->short_name) out += std::string(" -s ") + o->short_name;
         if (!o->value.empty()) out += " -r";

@@ -15,5 +15,6 @@ std::vector<Command> plugin_table();
 std::vector<Command> key_table();
 std::vector<Command> websec_table();
 std::vector<Command> mcp_table();
+std::vector<Command> metrics_table();
 
 }  // namespace h5i::cli

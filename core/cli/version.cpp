@@ -9,7 +9,7 @@ std::string version_text() { return H5I_VERSION; }
 
 int print_version(Context& ctx) {
   Json features = json::Array{};
-  for (const char* name : {"h5i-host", "h5i-repo", "h5i-policy", "h5i-evidence", "h5i-mcp"})
+  for (const char* name : {"h5i-host", "h5i-repo", "h5i-policy", "h5i-evidence", "h5i-mcp", "h5i-metrics"})
     if (executable_present(name)) features.push(std::string(name).substr(4));
   ctx.result(json::Object{{"schema", "h5i.version/1"},
                           {"version", H5I_VERSION},

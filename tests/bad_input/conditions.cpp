@@ -177,7 +177,7 @@ std::vector<Condition> table() {
          w.mount_small(16 << 20);
          w.sh("cat /dev/zero > ../fill", false);
        }, .expect = {{"box propose, box apply, box export", "system.call|git.failed"}, {"box run, box shell", "log.write"}, {"box create, box abort, box allow, policy init, log seal, plugin install, plugin trust, plugin untrust, plugin remove, key rotate, websec export, websec close", "system.call"}, {"websec open", "log.write|system.call"}}, .mounts = true},
-      {.name = "no HOME", .start = [](const World&, Program& p) { p.env.erase("HOME"); }, .expect = {{"plugin inspect, plugin verify", "not-found"}, {"plugin install, plugin trust, plugin untrust, plugin remove, key *, log *, box allow, box create, box gc, box ls", "home.missing"}, {kOpened, "home.missing"}, {"websec *", "home.missing"}}},
+      {.name = "no HOME", .start = [](const World&, Program& p) { p.env.erase("HOME"); }, .expect = {{"plugin inspect, plugin verify", "not-found"}, {"plugin install, plugin trust, plugin untrust, plugin remove, key *, log *, box allow, box create, box gc, box ls, metrics", "home.missing"}, {kOpened, "home.missing"}, {"websec *", "home.missing"}}},
       {.name = "HOME is not writable", .each = [](World& w) { w.mount_read_only("/home"); }, .expect = {{"box allow, box create, box export, log seal, plugin install, plugin trust, plugin untrust, plugin remove, key untrust, key rotate, websec open, websec export, websec close", "denied"}}, .mounts = true},
       // ---- how it is started
       {.name = "standard input is closed", .start = closed({0})},

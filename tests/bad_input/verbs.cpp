@@ -60,6 +60,7 @@ std::vector<Verb> table() {
       {"key", "trust", {"{pub}"}, {}, "ok"},
       {"key", "untrust", {"{key}"}, {}, "ok"},
       {"key", "rotate", {}, {}, "ok"},
+      {"metrics", "", {}, holds("runs"), "ok"},
       {"mcp", "", {}, holds("tools"), "ok"},
       {"websec", "open", {"{begun}", "--scope", "http://127.0.0.1:1"}, holds("scope"), "ok"},
       {"websec", "ls", {}, holds("sessions"), "ok"},
