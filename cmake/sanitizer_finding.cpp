@@ -9,7 +9,7 @@
 
 // A status that nothing of ours ends with; the first report ends the program.
 KEPT const char* __asan_default_options() { return "exitcode=66"; }
-KEPT const char* __ubsan_default_options() { return "exitcode=66:print_stacktrace=1"; }
+KEPT const char* __ubsan_default_options() { return "exitcode=66:print_stacktrace=1:print_summary=1"; }
 KEPT const char* __tsan_default_options() { return "exitcode=66:halt_on_error=1"; }
 
 namespace {
@@ -20,10 +20,10 @@ int kept = -1;
 // The kernel's calls themselves: the C library's are the sanitizer's here.
 int findings() { return static_cast<int>(syscall(SYS_openat, AT_FDCWD, H5I_FINDINGS, O_WRONLY | O_APPEND | O_CLOEXEC)); }
 
-// An engine opens no file once it has confined itself, so it has this one open from the beginning.
+// An engine and a proxy open no file once they have confined themselves, so they have this one open from the beginning.
 __attribute__((constructor)) void begin(int argc, char** argv, char**) {
   if (argc > 0) program = argv[0];
-  if (strcmp(program, "h5i-engine") == 0) kept = findings();
+  if (strcmp(program, "h5i-engine") == 0 || strcmp(program, "h5i-proxy") == 0) kept = findings();
 }
 
 }  // namespace
