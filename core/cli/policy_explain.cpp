@@ -8,6 +8,8 @@
 #include "core/plugin/manifest.hpp"
 #include "core/plugin/registry.hpp"
 #include "core/policy/explain.hpp"
+#include "core/policy/model.hpp"
+#include "core/policy/seatbelt.hpp"
 #include "core/session/egress.hpp"
 #include "core/session/probe.hpp"
 
@@ -75,20 +77,90 @@ Json not_enforced(const std::vector<policy::Unheld>& ours, const Json& plan) {
   return rows;
 }
 
-void print(Context& ctx, const policy::Resolved& r, const std::string& tier, const std::vector<policy::FieldLine>& fields,
-           const Json& unheld, const Json& plan, const std::string& no_plan) {
+void print_head(Context& ctx, const policy::Resolved& r, const std::string& tier) {
   ctx.line("profile " + r.profile + " (" + r.defined_at + "), tier " + tier);
   ctx.line("policy digest " + r.digest.str());
+}
+
+void print_fields(Context& ctx, const std::vector<policy::FieldLine>& fields) {
   size_t width = 0;
   for (const auto& f : fields) width = std::max(width, f.field.size());
   for (const auto& f : fields) {
     ctx.line(f.field + std::string(width + 2 - f.field.size(), ' ') + f.state + "  " + f.value);
     ctx.detail("  from " + f.origin);
   }
+}
+
+void print(Context& ctx, const policy::Resolved& r, const std::string& tier, const std::vector<policy::FieldLine>& fields,
+           const Json& unheld, const Json& plan, const std::string& no_plan) {
+  print_head(ctx, r, tier);
+  print_fields(ctx, fields);
   if (!unheld.array().empty()) ctx.line("not enforced at this tier:");
   for (const Json& u : unheld.array()) ctx.line("  " + u["field"].string() + "  [" + u["reason"].string() + "]  " + u["detail"].string());
   if (plan.is_null()) ctx.line("no spawn plan: " + no_plan);
   else ctx.block("spawn plan:\n" + json::pretty(plan));
+}
+
+Json answer(const policy::Resolved& r, const std::string& tier, bool probed, const std::vector<policy::FieldLine>& fields, const Json& unheld, const Json& plan,
+            const std::string& no_plan) {
+  Json rows = json::Array(), notes = json::Array();
+  for (const auto& f : fields)
+    rows.push(json::Object{{"field", f.field}, {"value", f.value}, {"state", f.state}, {"origin", f.origin}});
+  for (const std::string& n : r.notes) notes.push(n);
+  Json out = json::Object{{"schema", "h5i.policy-explain/1"}, {"profile", r.profile}, {"defined_at", r.defined_at},
+                          {"tier", tier}, {"probed", probed}, {"policy_digest", r.digest.str()}, {"policy", r.document},
+                          {"fields", rows}, {"not_enforced", unheld}, {"notes", notes}, {"plan", plan}};
+  if (plan.is_null()) out["no_plan"] = no_plan;
+  return out;
+}
+
+constexpr const char* kSeatbelt = "seatbelt";
+constexpr const char* kNothingHeld = "nothing of this is enforced by this build: h5i does not run on macOS";
+constexpr uint16_t kSomeProxyPort = 3128;  // of a run it is whichever the proxy got
+
+// The rules that a tier on macOS would be given. There is no such tier, so no field is said to be held.
+int explain_seatbelt(Context& ctx, const PolicySurroundings& s, policy::Resolved resolved) {
+  // Nothing is run, so nothing is refused for want of a limit; what no tier could be asked for is refused as elsewhere.
+  policy::TierFacts asked{TierId(kSeatbelt), {policy::kFields.begin(), policy::kFields.end()}, true, false};
+  asked.claims.erase("container.image");
+  auto r = policy::with_tier(std::move(resolved), asked);
+  if (!r) return ctx.refuse(r.error());
+  policy::SeatbeltRun run;
+  run.work = s.directory;
+  if (!r->document["profile"]["net"]["egress"].array().empty()) {
+    run.proxy = kSomeProxyPort;
+    r->notes.push_back("port " + std::to_string(kSomeProxyPort) + " stands for the one that the egress proxy of a run would have");
+  }
+  auto made = policy::seatbelt_profile(r->document, run);
+  if (!made) return ctx.refuse(made.error());
+
+  std::vector<policy::FieldLine> fields = policy::explain_fields(*r, {});
+  std::vector<policy::Unheld> unheld = made->not_held;
+  std::set<std::string> named;
+  for (const policy::Unheld& u : unheld) named.insert(u.field);
+  for (policy::FieldLine& f : fields) {
+    f.state = "not enforced";
+    if (!named.count(f.field)) unheld.push_back({f.field, "no-such-tier", "h5i does not run on macOS"});
+  }
+
+  for (const std::string& n : r->notes) ctx.note(n);
+  if (ctx.json) {
+    Json parameters = json::Array();
+    for (const auto& p : made->parameters) parameters.push(json::Object{{"name", p.name}, {"value", p.value}});
+    Json out = answer(*r, kSeatbelt, false, fields, not_enforced(unheld, Json()), Json(), kNothingHeld);
+    out["seatbelt"] = json::Object{{"profile", made->text}, {"parameters", parameters}};
+    ctx.result(out);
+    return 0;
+  }
+  print_head(ctx, *r, kSeatbelt);
+  ctx.line(kNothingHeld);
+  print_fields(ctx, fields);
+  if (!made->not_held.empty()) ctx.line("what these rules would not hold on macOS either:");
+  for (const policy::Unheld& u : made->not_held) ctx.line("  " + u.field + "  [" + u.reason + "]  " + u.detail);
+  ctx.block("sandbox profile:\n" + made->text);
+  ctx.line("parameters:");
+  for (const auto& p : made->parameters) ctx.line("  " + p.name + "=" + p.value);
+  return 0;
 }
 
 }  // namespace
@@ -101,6 +173,7 @@ int policy_explain(Context& ctx, const Parsed& parsed) {
   if (!r) return ctx.refuse(r.error());
   std::string tier = parsed.get("--tier", !r->isolation.empty() ? r->isolation : r->document.object().contains("tier") ? r->document["tier"].string() : kUsualTier);
   auto asked = ask(tier);
+  if (!asked && asked.error().code == Errc::TIER_NOT_INSTALLED && tier == kSeatbelt) return explain_seatbelt(ctx, *s, std::move(*r));
   if (!asked) return ctx.refuse(asked.error());
   auto pinned = policy::with_tier(*r, asked->facts);
   if (!pinned) return ctx.refuse(pinned.error());
@@ -133,15 +206,7 @@ int policy_explain(Context& ctx, const Parsed& parsed) {
     print(ctx, *pinned, tier, fields, unheld, plan, no_plan);
     return 0;
   }
-  Json rows = json::Array(), notes = json::Array();
-  for (const auto& f : fields)
-    rows.push(json::Object{{"field", f.field}, {"value", f.value}, {"state", f.state}, {"origin", f.origin}});
-  for (const std::string& n : pinned->notes) notes.push(n);
-  Json out = json::Object{{"schema", "h5i.policy-explain/1"}, {"profile", pinned->profile}, {"defined_at", pinned->defined_at},
-                          {"tier", tier}, {"probed", asked->probed}, {"policy_digest", pinned->digest.str()}, {"policy", pinned->document},
-                          {"fields", rows}, {"not_enforced", unheld}, {"notes", notes}, {"plan", plan}};
-  if (plan.is_null()) out["no_plan"] = no_plan;
-  ctx.result(out);
+  ctx.result(answer(*pinned, tier, asked->probed, fields, unheld, plan, no_plan));
   return 0;
 }
 

@@ -301,6 +301,55 @@ TEST_CASE("policy explain says who holds each field, and shows the plan that a r
   CHECK(p.json({"policy", "explain", "workspace"}, "policy-explain", 0)["tier"].string() == "workspace");
 }
 
+TEST_CASE("policy explain shows the profile of macOS and claims nothing of it") {
+  Place p;
+  p.write(".h5i/env.yaml",
+          "profiles:\n"
+          "  a: { fs: { deny: [\"$WORK/a\\\"))(allow default)\"] }, net: { egress: [host.example] }, resources: { mem: 1G, disk: 1G } }\n"
+          "  b: { net: { egress: [] } }\n"
+          "  other: { isolation: process }\n");
+  Json j = p.json({"policy", "explain", "a", "--tier", "seatbelt"}, "policy-explain", 0);
+  CHECK(j["plan"].is_null());
+  CHECK(j["no_plan"].string().find("nothing of this is enforced by this build") == 0);
+  CHECK_FALSE(j["probed"].boolean());
+  CHECK(j["policy"]["tier"].string() == "seatbelt");
+  CHECK(j["policy_digest"].string() == canonical_digest(j["policy"]));
+  std::set<std::string> unheld;
+  for (const Json& n : j["not_enforced"].array()) unheld.insert(n["field"].string());
+  CHECK(j["fields"].array().size() > 8);
+  for (const Json& f : j["fields"].array()) {
+    INFO(f["field"].string());
+    CHECK(f["state"].string() == "not enforced");
+    CHECK(unheld.count(f["field"].string()));
+  }
+  const std::string& profile = j["seatbelt"]["profile"].string();
+  CHECK(profile.find("(deny default)") != std::string::npos);
+  CHECK(profile.find("(remote tcp \"localhost:3128\")") != std::string::npos);
+  CHECK(profile.find("allow default") == std::string::npos);
+  CHECK(profile.find('/') == std::string::npos);
+  bool there = false;
+  for (const Json& parameter : j["seatbelt"]["parameters"].array()) there = there || parameter["value"].string().ends_with("/a\"))(allow default)");
+  CHECK(there);
+  Json b = p.json({"policy", "explain", "b", "--tier", "seatbelt"}, "policy-explain", 0);
+  CHECK(b["seatbelt"]["profile"].string().find("remote") == std::string::npos);
+  CHECK(json::canonical(b["notes"]).find("3128") == std::string::npos);
+  CHECK(json::canonical(j["notes"]).find("3128") != std::string::npos);
+
+  Ended text = p.h5i({"policy", "explain", "a", "--tier", "seatbelt", "-q"});
+  CHECK(text.status == 0);
+  CHECK(text.out.find("\nnothing of this is enforced by this build: h5i does not run on macOS\n") != std::string::npos);
+  CHECK(text.out.find(profile) != std::string::npos);
+  CHECK(text.out.find("  DENIED_0=") != std::string::npos);
+  CHECK(text.out.find("resources.mem  [no-rule]") != std::string::npos);
+  CHECK(text.out.find("core  ") == std::string::npos);
+  CHECK_FALSE(p.json({"policy", "explain", "b", "--tier", "process"}, "policy-explain", 0).object().contains("seatbelt"));
+
+  CHECK(p.json({"policy", "explain", "other", "--tier", "seatbelt"}, "policy-explain", 1)["error"]["id"].string() == "policy.isolation");
+  CHECK(p.json({"policy", "explain", "b", "--tier", "seatbelt", "--image", "registry.example/dev:1"}, "policy-explain", 1)["error"]["id"].string() == "policy.field-unenforceable");
+  // Explained, and there is still nothing to run at.
+  CHECK(p.json({"box", "probe", "--tier", "seatbelt"}, "box-probe", 125)["error"]["id"].string() == "tier.not-installed");
+}
+
 TEST_CASE("box allow edits the host's list, whole lines at a time, and refuses bad rules") {
   Place p;
   CHECK(p.json({"box", "allow"}, "box-allow", 0)["rules"].array().empty());
