@@ -51,7 +51,10 @@ constexpr int kAllowed[] = {
     __NR_openat, __NR_fstat, __NR_newfstatat, __NR_statx, __NR_lseek, __NR_faccessat, __NR_getdents64, __NR_readlinkat,
     __NR_mmap, __NR_munmap, __NR_mprotect, __NR_mremap, __NR_madvise, __NR_brk, __NR_futex, __NR_set_robust_list, __NR_rt_sigprocmask, __NR_rt_sigaction, __NR_rt_sigreturn, __NR_sigaltstack,
     __NR_exit, __NR_exit_group, __NR_clock_gettime, __NR_clock_nanosleep, __NR_nanosleep, __NR_gettimeofday, __NR_getrandom, __NR_uname, __NR_getpid, __NR_gettid, __NR_getuid, __NR_geteuid, __NR_getgid,
-    __NR_getegid, __NR_sched_yield, __NR_sched_getaffinity, __NR_sysinfo, __NR_restart_syscall, __NR_eventfd2, __NR_pipe2 /* by which a sanitizer looks at memory */, __NR_tgkill, 334 /* rseq */,
+    __NR_getegid, __NR_sched_yield, __NR_sched_getaffinity, __NR_sysinfo, __NR_restart_syscall, __NR_eventfd2, __NR_tgkill, 334 /* rseq */,
+#ifdef __SANITIZE_ADDRESS__
+    __NR_pipe2,  // by which that build looks at memory
+#endif
 #ifdef __NR_poll
     __NR_poll, __NR_open, __NR_stat, __NR_lstat, __NR_access, __NR_readlink, __NR_time, __NR_arch_prctl,
 #endif
