@@ -17,7 +17,6 @@ namespace {
 
 // A directory that the box filled may hold millions of names; reading the list is bounded as well.
 constexpr size_t kMaxListed = 10000;
-constexpr int kMaxDepth = 32;
 
 Result<std::vector<std::string>> list(int dir_fd) {
   int copy = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
