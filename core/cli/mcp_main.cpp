@@ -15,8 +15,7 @@ int mcp(h5i::cli::Context& ctx, const h5i::cli::Parsed&) {
     return 0;
   }
   if (isatty(0)) ctx.note("waiting for an agent's messages, one JSON object a line; Ctrl-D ends it");
-  auto h5i = h5i::cli::executable_path("h5i");
-  auto served = h5i ? h5i::mcp::serve(*h5i, h5i::cli::version_text()) : h5i::Result<void>(h5i.error());
+  auto served = h5i::mcp::serve([] { return h5i::cli::open_executable("h5i"); }, h5i::cli::version_text());
   return served ? 0 : ctx.refuse(served.error());
 }
 

@@ -36,7 +36,7 @@ Result<std::pair<UniqueFd, UniqueFd>> make_pipe() {
 }
 
 // In the child, with what it inherits and nothing more. Async-signal-safe.
-[[noreturn]] void become(const char* path, char* const* argv, int out, int err, pid_t parent) {
+[[noreturn]] void become(int program, char* const* argv, int out, int err, pid_t parent) {
   // A server that is killed leaves no call that goes on unseen.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(127);
@@ -46,13 +46,13 @@ Result<std::pair<UniqueFd, UniqueFd>> make_pipe() {
   ::signal(SIGPIPE, SIG_DFL);
   const int in = ::open("/dev/null", O_RDONLY);
   if (in < 0 || ::dup2(in, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(err, 2) < 0) ::_exit(127);
-  ::execv(path, argv);
+  ::execveat(program, "", argv, environ, AT_EMPTY_PATH);
   ::_exit(127);
 }
 
 class Server {
  public:
-  Server(std::string h5i, std::string version) : h5i_(std::move(h5i)), session_(std::move(version)) {}
+  Server(Executable h5i, std::string version) : h5i_(std::move(h5i)), session_(std::move(version)) {}
 
   Result<void> run() {
     ::signal(SIGPIPE, SIG_IGN);
@@ -177,6 +177,7 @@ class Server {
   }
 
   Result<void> start(Running& r, const std::vector<std::string>& behind) {
+    UniqueFd program = H5I_TRY(h5i_());
     auto out = H5I_TRY(make_pipe());
     auto err = H5I_TRY(make_pipe());
     std::vector<std::string> words = {"h5i"};
@@ -187,7 +188,7 @@ class Server {
     const pid_t self = ::getpid();
     r.pid = ::fork();
     if (r.pid < 0) return sys_error("fork");
-    if (r.pid == 0) become(h5i_.c_str(), argv.data(), out.second.get(), err.second.get(), self);
+    if (r.pid == 0) become(program.get(), argv.data(), out.second.get(), err.second.get(), self);
     r.out = std::move(out.first);
     r.err = std::move(err.first);
     return {};
@@ -216,7 +217,7 @@ class Server {
     }
   }
 
-  const std::string h5i_;
+  const Executable h5i_;
   Session session_;
   std::vector<std::unique_ptr<Running>> running_;
   std::string in_;
@@ -225,6 +226,6 @@ class Server {
 
 }  // namespace
 
-Result<void> serve(const std::string& h5i, const std::string& version) { return Server(h5i, version).run(); }
+Result<void> serve(const Executable& h5i, const std::string& version) { return Server(h5i, version).run(); }
 
 }  // namespace h5i::mcp

@@ -185,12 +185,12 @@ Result<SeatbeltProfile> seatbelt_profile(const Json& document, const SeatbeltRun
   w.names("mach-lookup", "global-name", kServices);
 
   w.say("what every program needs");
-  Paths system(std::begin(kSystem), std::end(kSystem)), devices(std::begin(kDevices), std::end(kDevices));
-  Paths granted = system;
+  Paths of_system(std::begin(kSystem), std::end(kSystem)), devices(std::begin(kDevices), std::end(kDevices));
+  Paths granted = of_system;
   for (const Paths* list : {&read, &write}) granted.insert(granted.end(), list->begin(), list->end());
   w.paths("allow", "file-read*", "literal", "ROOT", {"/"});
   w.paths("allow", "file-read-metadata", "literal", "ABOVE", above(granted, nullptr));
-  w.paths("allow", "file-read* file-map-executable", "subpath", "SYSTEM", system);
+  w.paths("allow", "file-read* file-map-executable", "subpath", "SYSTEM", of_system);
   w.paths("allow", "file-read*", "literal", "SOURCE", Paths(std::begin(kReadDevices), std::end(kReadDevices)));
   w.paths("allow", "file-read* file-write-data", "literal", "DEVICE", devices);
 

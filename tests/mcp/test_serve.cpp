@@ -177,6 +177,24 @@ TEST_CASE("calls go on beside each other; one that is cancelled ends and is not 
   }
 }
 
+TEST_CASE("an h5i that others may write is not started") {
+  const std::string built = h5i_path().substr(0, h5i_path().rfind("/bin/"));
+  Scratch s;
+  std::filesystem::create_directories(s / "bin");
+  std::filesystem::create_directories(s / "libexec/h5i");
+  std::filesystem::copy_file(built + "/bin/h5i", s / "bin/h5i");
+  std::filesystem::copy_file(built + "/libexec/h5i/h5i-mcp", s / "libexec/h5i/h5i-mcp");
+  for (bool open : {true, false}) {
+    CAPTURE(open);
+    REQUIRE(chmod((s / "bin/h5i").c_str(), open ? 0777 : 0755) == 0);
+    Program p{.argv = {s / "libexec/h5i/h5i-mcp", "mcp"}, .env = {{"HOME", s.path()}}, .cwd = s.path()};
+    p.input = R"({"jsonrpc":"2.0","id":1,"method":"initialize","params":{}})" "\n" R"({"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"box_list"}})" "\n";
+    Ended e = run(p);
+    CAPTURE(e.out, e.err);
+    CHECK((e.out.find("somebody else may write") != std::string::npos) == open);
+  }
+}
+
 TEST_CASE("a flood, a line without an end and a reader that went away") {
   Project p(users().back());
   Client c(p.h5i({"mcp"}), p / "err");
